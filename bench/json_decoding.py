@@ -33,7 +33,8 @@ from lakewriter.documents.schema import make_record_type
 from lakewriter.documents.types import make_arrow_field
 from lakewriter.naming import name_avro_fields
 from lakewriter.source.files.json_reader import JsonReader
-from lakewriter.source.files.stored_files import StoredFile, pin_local
+from lakewriter.source.files.stored_files import StoredFile
+from lakewriter.source.storage import pin_local
 
 DOCUMENTS: Final = 300_000
 RECORDS: Final = 60_000

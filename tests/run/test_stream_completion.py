@@ -10,7 +10,7 @@ from lakewriter.source.messages.contents import Contents, Event, parse_event, sc
 from lakewriter.source.messages.lines import parse_line
 from lakewriter.source.messages.message_input import Messages
 from lakewriter.source.messages.splits import Piece
-from lakewriter.source.storage import Store
+from lakewriter.source.storage import Disk
 from lakewriter.source.task_sizes import Chunk
 from lakewriter.spec.stream import MessageSource
 from tests.support.narrow import need
@@ -143,7 +143,7 @@ ENDED = [
 
 @pytest.mark.parametrize(("source", "failure", "ended"), ENDED)
 def test_what_is_known_of_the_end(source, failure, ended):
-    messages = Messages(Store(), {}, failure)
+    messages = Messages(Disk(), {}, failure)
     assert Input.of(messages, source) == Input([], failure, {}, ended)
 
 
@@ -165,7 +165,7 @@ def test_file_that_ends_amid_a_line(tail, cut):
     assert Contents.from_json(json.loads(json.dumps(own.to_json()))) == own
     first, second = (Piece(Chunk(f"{name}.jsonl", 0, 1000), number) for number, name in enumerate("ab"))
     for files in ({first: own, second: Contents()}, {first: Contents(), second: own}):
-        assert Messages(Store(), files, "").is_cut is cut
+        assert Messages(Disk(), files, "").is_cut is cut
 
 
 def test_first_and_last_records():
@@ -183,7 +183,7 @@ def test_first_and_last_records():
     assert (whole.first_records, rest.first_records) == ({USERS: (0, digest)}, {USERS: (900, digest)})
     assert Contents.from_json(json.loads(json.dumps(own.to_json()))) == own
     pieces = {Piece(Chunk("a.jsonl", start, 500), 0): each for start, each in ((0, own), (500, rest))}
-    messages = Messages(Store(), pieces, "")
+    messages = Messages(Disk(), pieces, "")
     assert (messages.first_records, messages.last_records, messages.last_line) == (
         {USERS: (0, digest)}, {USERS: 900}, 900,
     )  # fmt: skip

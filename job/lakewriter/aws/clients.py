@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import boto3
 from boto3.s3.transfer import TransferConfig
@@ -73,27 +73,6 @@ def fill_region(access: Access) -> Access:
         raise explain(error, doing=f"s3:ListBucket on s3://{access.bucket}", access=guess) from error
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     return guess.model_copy(update={"region": headers.get("x-amz-bucket-region") or guess.region})
-
-
-class SourceObject(NamedTuple):
-    """One object of a source's bucket."""
-
-    key: str
-    size: int
-    etag: str
-
-
-def list_objects(bucket: str, prefix: str) -> tuple[list[SourceObject], list[str]]:
-    """List the objects directly under a prefix of a source's bucket in key order, and the folders there."""
-    pages = (
-        make_default_client("s3").get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
-    )
-    keys: list[SourceObject] = []
-    folders: list[str] = []
-    for page in pages:
-        keys += [SourceObject(item["Key"], item["Size"], item["ETag"].strip('"')) for item in page.get("Contents", [])]
-        folders += [item["Prefix"] for item in page.get("CommonPrefixes", [])]
-    return keys, folders
 
 
 def read_default_keys() -> dict[str, str]:

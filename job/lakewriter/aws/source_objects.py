@@ -1,10 +1,11 @@
-"""Read objects of a source's bucket as they were when they were listed."""
+"""List objects of a source's bucket, and read them as they were when they were listed."""
 
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import datetime
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import boto3
 from botocore import UNSIGNED
@@ -12,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingErr
 from urllib3.exceptions import HTTPError as TransportError
 
 from lakewriter.aws.answers import explain_settings
-from lakewriter.aws.credentials import make_config, make_default_session
+from lakewriter.aws.credentials import make_config, make_default_client, make_default_session
 from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
 
@@ -23,6 +24,33 @@ _CHANGED: Final = 412
 
 class ObjectChangedError(OSError):
     """The object is no longer the one that was listed."""
+
+
+class SourceObject(NamedTuple):
+    """An object of a source's bucket, and when it was last written."""
+
+    key: str
+    size: int
+    etag: str
+    modified: datetime
+
+
+def list_objects(bucket: str, prefix: str) -> tuple[list[SourceObject], list[str]]:
+    """List the objects directly under a prefix of a source's bucket in key order, and the folders there."""
+    lister = make_default_client("s3").get_paginator("list_objects_v2")
+    pages = list(lister.paginate(Bucket=bucket, Prefix=prefix, Delimiter="/"))
+    objects = [_make_object(item) for page in pages for item in page.get("Contents", [])]
+    return objects, [item["Prefix"] for page in pages for item in page.get("CommonPrefixes", [])]
+
+
+def find_object(bucket: str, key: str) -> SourceObject | None:
+    """Return one object of a source's bucket, None if it is not there."""
+    answer = make_default_client("s3").list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1)
+    return next((_make_object(item) for item in answer.get("Contents", []) if item["Key"] == key), None)
+
+
+def _make_object(item: dict[str, Any]) -> SourceObject:
+    return SourceObject(item["Key"], item["Size"], item["ETag"].strip('"'), item["LastModified"])
 
 
 def stream_object(

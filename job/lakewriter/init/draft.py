@@ -13,9 +13,9 @@ from lakewriter.dialects.common.yaml_text import write_flow
 from lakewriter.dialects.descriptions import describe
 from lakewriter.dialects.registry import BY_TYPE
 from lakewriter.errors import SpecInvalidError
-from lakewriter.init.listing import is_remote
 from lakewriter.init.proposals import CheckProposal
 from lakewriter.init.spellings import Spelling, write_statement
+from lakewriter.source.storage import is_remote
 from lakewriter.spec.table_spec import Mode
 
 WIDTH: Final = 112

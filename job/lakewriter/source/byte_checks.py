@@ -6,17 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
 
 from lakewriter.aws import BotoCoreError, ClientError
-from lakewriter.aws.source_listing import find_dated_object
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.report import format_count
 from lakewriter.source.files.columnar import name_file
-from lakewriter.source.files.stored_files import StoredFile, decompress, pin_local
+from lakewriter.source.files.stored_files import StoredFile, decompress
 from lakewriter.source.storage import NotListable, find_store, to_path
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.table_spec import Read
@@ -81,11 +79,8 @@ def _pin(uri: str) -> StoredFile | None:
         return None
     try:
         store, path = find_store(uri)
-        if store.region is None:
-            return StoredFile(path, *pin_local(Path(path)), store)
-        bucket, _, key = path.partition("/")
-        stored = find_dated_object(bucket, key)
-        return None if stored is None else StoredFile(path, stored.size, stored.etag, store)
+        entry = store.find(path)
+        return None if entry is None else StoredFile(path, entry.size, entry.version, store)
     except (NotListable, OSError, BotoCoreError, ClientError):
         return None
 

@@ -8,18 +8,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from lakewriter.aws import BotoCoreError, ClientError
-from lakewriter.aws.source_listing import DatedObject, list_dated_objects
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.source.file_look import read_plain_options
 from lakewriter.source.files.folder_listing import list_stored
 from lakewriter.source.session import isolate
 from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line, make_unreadable_error
-from lakewriter.source.storage import is_hidden
+from lakewriter.source.storage import PATTERN, find_store, is_hidden, is_remote
 from lakewriter.spec.listed_files import ListedFile
 from lakewriter.spec.table_spec import Read
 
-_REMOTE: Final = ("s3://", "s3a://")
-_PATTERN: Final = frozenset("*?[]{}\\")
+_PATTERN: Final = {*PATTERN, "\\"}
 _LISTING_OPTIONS: Final = ("pathglobfilter", "recursivefilelookup", "modifiedbefore", "modifiedafter")
 """Spark's options that choose files."""
 
@@ -34,7 +32,7 @@ def list_inputs(
     """
     options = read_plain_options(read)
     is_plain = not any(name in options for name in _LISTING_OPTIONS)
-    if is_plain and all(path.startswith(_REMOTE) for path in read.paths):
+    if is_plain and all(map(is_remote, read.paths)):
         files = _list_objects(read, table)
         if files is not None:
             return tuple(files), True
@@ -53,29 +51,21 @@ def _list_objects(read: Read, table: str) -> list[ListedFile] | None:
     """Return None if the paths are patterns or hold folders."""
     files: list[ListedFile] = []
     for path in read.paths:
-        bucket, _, key = path.partition("://")[2].strip("/").partition("/")
         if _PATTERN & set(path):
             return None
         try:
-            objects, folders = list_dated_objects(bucket, f"{key}/" if key else "")
-            if not objects and not folders:
-                objects = [item for item in list_dated_objects(bucket, key)[0] if item.key == key]
+            store, root = find_store(path)
+            entries = store.list_path(root.strip("/")) or []
         except (BotoCoreError, ClientError) as error:
             raise make_unreadable_error(path, error, table) from error
-        if any(not is_hidden(folder.split("/")[-2]) for folder in folders):
+        if any(entry.is_folder and not is_hidden(entry.name) for entry in entries):
             return None
-        files += [_to_listed(bucket, item) for item in objects if _is_data(item.key.rpartition("/")[2])]
+        files += [
+            ListedFile(f"s3://{entry.path}", entry.size, entry.version, entry.modified)
+            for entry in entries
+            if not (entry.is_folder or entry.name.startswith((".", "_")) or entry.name.endswith("._COPYING_"))
+        ]
     return files
-
-
-def _is_data(name: str) -> bool:
-    return bool(name) and not name.startswith((".", "_")) and not name.endswith("._COPYING_")
-
-
-def _to_listed(bucket: str, item: DatedObject) -> ListedFile:
-    return ListedFile(
-        f"s3://{bucket}/{item.key}", item.size, item.etag, round(item.modified.timestamp() * 1000) * 1_000_000
-    )
 
 
 def _list_by_spark(read: Read, table: str, options: Mapping[str, str], session: SparkSession) -> Iterator[ListedFile]:

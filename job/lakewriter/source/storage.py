@@ -1,49 +1,145 @@
-"""Open the files of a source with pyarrow: local ones and S3's, without Spark and its packages."""
+"""List, pin and read the files of a source: local ones and S3's, without Spark and its packages."""
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
 
-from lakewriter.aws import (
-    BotoCoreError,
-    ClientError,
-    find_bucket_region,
-    get_shared_clients,
-    list_objects,
-    read_default_keys,
-)
+from lakewriter.aws import BotoCoreError, ClientError, find_bucket_region, get_shared_clients, read_default_keys
+from lakewriter.aws.source_objects import SourceObject, find_object, list_objects, stream_object
 from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.access import Access
 
+BLOCK: Final = 4 * 1024 * 1024
 _S3_SCHEMES: Final = ("s3://", "s3a://")
+PATTERN: Final = frozenset("*?[]{}")
+"""Characters of a pattern."""
 
 
 class NotListable(Exception):  # noqa: N818
     """Paths that only Spark understands; the text gives the reason."""
 
 
-@dataclass(frozen=True)
-class Store:
-    """The store of files: local disks, or S3 in ``region``, at ``endpoint`` if there is one. It holds no key."""
+class FileChangedError(OSError):
+    """A file that has changed since it was listed."""
 
-    region: str | None = None
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or a folder; ``version`` is that of ``StoredFile``, blank for folders."""
+
+    name: str
+    path: str
+    size: int = 0
+    version: str = ""
+    modified: int = 0
+    """The time of its last change, in nanoseconds."""
+
+    @property
+    def is_folder(self) -> bool:
+        """True for a folder."""
+        return not self.version
+
+
+@dataclass(frozen=True)
+class Disk:
+    """The local disks."""
+
+    precision: ClassVar[int] = 1_000_000
+    """The unit of the times that Spark lists, in nanoseconds."""
+    is_local: ClassVar[bool] = True
+
+    def open(self) -> fs.FileSystem:
+        """Return the file system."""
+        return fs.LocalFileSystem()
+
+    def list_folder(self, path: str) -> list[Entry] | None:
+        """Return the entries directly in a folder, by name; None if there is no folder."""
+        folder = Path(path)
+        if not folder.is_dir():
+            return None
+        entries = (Entry(item.name, str(item)) if item.is_dir() else self.find(str(item)) for item in folder.iterdir())
+        return sorted(filter(None, entries), key=lambda entry: entry.name)
+
+    def list_path(self, path: str) -> list[Entry] | None:
+        """Return what ``list_folder`` does, or a file alone; None if there is nothing."""
+        entries = self.list_folder(path)
+        file = self.find(path) if entries is None else None
+        return entries if file is None else [file]
+
+    def find(self, path: str) -> Entry | None:
+        """Return a file; None if there is none."""
+        try:
+            size, version = pin_local(Path(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return Entry(path.rpartition("/")[2], path, size, version, int(version))
+
+    def stream(self, path: str, version: str, start: int, end: int) -> Iterator[bytes]:
+        """Yield the bytes ``start`` to ``end`` in blocks. Raise ``FileChangedError`` if there are fewer."""
+        del version
+        with Path(path).open("rb", buffering=0) as source:
+            source.seek(start)
+            while start < end and (block := source.read(min(BLOCK, end - start))):
+                start += len(block)
+                yield block
+        if start < end:
+            raise FileChangedError(f"{path} has changed since the load listed it")
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """S3 in ``region``, at ``endpoint`` if there is one; paths are ``bucket/key``. It holds no key."""
+
+    region: str
     endpoint: str | None = None
+    precision: ClassVar[int] = 1_000_000_000
+    """See ``Disk``."""
+    is_local: ClassVar[bool] = False
 
     def open(self) -> fs.FileSystem:
         """Return the file system, with the default chain's credentials of the calling process."""
-        if self.region is None:
-            return fs.LocalFileSystem()
-        options: dict[str, Any] = {**read_default_keys()} or {"anonymous": True}
-        if self.endpoint:
-            scheme, _, host = self.endpoint.rpartition("://")
-            options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
-        return fs.S3FileSystem(region=self.region, **options)
+        keys: dict[str, Any] = {**read_default_keys()} or {"anonymous": True}
+        return _open_s3(self.region, self.endpoint, keys)
+
+    def list_folder(self, path: str) -> list[Entry] | None:
+        """Return the entries directly in a folder, by name; None if there is no folder."""
+        bucket, _, key = path.partition("/")
+        objects, folders = list_objects(bucket, f"{key}/" if key else "")
+        if not objects and not folders:
+            return None
+        names = [folder.rstrip("/").rpartition("/")[2] for folder in folders]
+        below = [Entry(name, f"{path}/{name}") for name in names if name]
+        files = [_make_entry(bucket, item) for item in objects]
+        # An object whose key ends with a slash represents its folder.
+        return sorted([*below, *(file for file in files if file.name)], key=lambda entry: entry.name)
+
+    def list_path(self, path: str) -> list[Entry] | None:
+        """Return what ``list_folder`` does, or an object alone; None if there is nothing.
+
+        Objects are listed by prefix only: a 403 for one key does not show whether it exists.
+        """
+        bucket, _, key = path.partition("/")
+        entries = self.list_folder(path)
+        if entries is not None or not key:
+            return entries
+        return [_make_entry(bucket, item) for item in list_objects(bucket, key)[0] if item.key == key] or None
+
+    def find(self, path: str) -> Entry | None:
+        """Return an object; None if there is none."""
+        bucket, _, key = path.partition("/")
+        item = find_object(bucket, key)
+        return None if item is None else _make_entry(bucket, item)
+
+    def stream(self, path: str, version: str, start: int, end: int) -> Iterator[bytes]:
+        """Yield the bytes ``start`` to ``end`` in blocks. Raise ``ObjectChangedError`` if the object has changed."""
+        return stream_object(self.region, self.endpoint, path, version, start, end)
 
 
 @dataclass(frozen=True)
@@ -54,35 +150,65 @@ class BucketStore:
 
     def open(self) -> fs.FileSystem:
         """Return the file system, with credentials of the calling process."""
-        options: dict[str, Any] = dict(get_shared_clients(self.access).read_keys())
-        endpoint = self.access.endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-        if endpoint:
-            scheme, _, host = endpoint.rpartition("://")
-            options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
-        return fs.S3FileSystem(region=self.access.region, **options)
+        keys: dict[str, Any] = dict(get_shared_clients(self.access).read_keys())
+        return _open_s3(self.access.region, self.access.endpoint or _find_endpoint(), keys)
 
 
+Store = Disk | Bucket
 AnyStore = Store | BucketStore
 
 
-def list_files(paths: tuple[str, ...], *, by_name: bool = False) -> tuple[Store, list[SourceFile]]:
-    """Return the data files under the paths in the order of Spark's listing.
+def pin_local(path: Path) -> tuple[int, str]:
+    """Return a local file's size, and a version that differs after a change."""
+    stat = path.stat()
+    return stat.st_size, str(stat.st_mtime_ns)
 
-    Raise ``NotListable`` if Spark understands more in the paths. With ``by_name`` each folder's files are sorted by
-    name.
+
+def _open_s3(region: str | None, endpoint: str | None, options: dict[str, Any]) -> fs.FileSystem:
+    if endpoint:
+        scheme, _, host = endpoint.rpartition("://")
+        options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
+    return fs.S3FileSystem(region=region, **options)
+
+
+def _find_endpoint() -> str | None:
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+
+
+def _make_entry(bucket: str, item: SourceObject) -> Entry:
+    # S3 gives whole seconds.
+    modified = round(item.modified.timestamp() * 1000) * 1_000_000
+    return Entry(item.key.rpartition("/")[2], f"{bucket}/{item.key}", item.size, item.etag, modified)
+
+
+def list_files(paths: tuple[str, ...]) -> tuple[Store, list[SourceFile]]:
+    """Return the data files that lie directly in the paths, those of a folder by name.
+
+    Raise ``NotListable`` for a pattern, a folder in another, a path that is named twice, or one in another file system.
     """
     if not paths or len(set(paths)) < len(paths):
         raise NotListable("no path, or one path twice")
-    if any(set(path) & set("*?[]{}\\") for path in paths):
+    if any(set(path) & {*PATTERN, "\\"} for path in paths):
         raise NotListable("a path is a pattern")
-    remote = [path.startswith(_S3_SCHEMES) for path in paths]
-    if all(remote):
-        bare = [path.partition("://")[2].strip("/") for path in paths]
-        store = _open_s3_store(bare[0].partition("/")[0])
-        return store, [file for path in bare for file in _sort_files(_list_s3(path), by_name)]
-    if any(remote) or any("://" in path.removeprefix("file://") for path in paths):
+    remote = [is_remote(path) for path in paths]
+    if any(remote) and not all(remote):
         raise NotListable("a path is neither local nor on S3")
-    return Store(), [file for path in paths for file in _sort_files(_list_local(_to_local_path(path)), by_name)]
+    stores = [find_store(path) for path in paths]
+    return stores[0][0], [file for store, path in stores for file in _list_data_files(store, path.rstrip("/") or path)]
+
+
+def _list_data_files(store: Store, path: str) -> Iterator[SourceFile]:
+    """Yield the files that Spark reads; see: PartitioningAwareFileIndex.isDataPath."""
+    entries = store.list_path(path)
+    if entries is None and store.is_local:
+        raise NotListable(f"{path!r} does not exist")
+    for entry in entries or ():
+        if is_hidden(entry.name) or entry.name.endswith("._COPYING_"):
+            continue
+        if entry.is_folder:
+            raise NotListable(f"{entry.path!r} is a directory inside the path")
+        if not entry.name.startswith((".", "_")):
+            yield SourceFile(entry.path, entry.size)
 
 
 def find_store(uri: str) -> tuple[Store, str]:
@@ -93,7 +219,7 @@ def find_store(uri: str) -> tuple[Store, str]:
     bare = uri.removeprefix("file://").removeprefix("file:")
     if "://" in bare:
         raise NotListable(f"{uri!r} is neither local nor on S3")
-    return Store(), str(Path(bare).absolute())
+    return Disk(), str(Path(bare).absolute())
 
 
 def is_remote(uri: str) -> bool:
@@ -109,90 +235,30 @@ def to_path(uri: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}"
 
 
-def detect_table_format(path: str) -> str | None:
-    """Return the table format (delta, iceberg or hudi) if ``path`` is a table's folder or its data folder, else
-    None.
-    """
-    if set(path) & set("*?[]{}\\") or ("://" in path and not path.startswith((*_S3_SCHEMES, "file://"))):
-        return None
-    names = _list_s3_names if path.startswith(_S3_SCHEMES) else _list_folder_names
-    root = path.rstrip("/")
-    # If listing is not allowed, reading raises the error.
-    with suppress(BotoCoreError, ClientError, OSError):
-        for folder in (root, root.removesuffix("/data")):
-            if names(f"{folder}/_delta_log"):
-                return "delta"
-            if names(f"{folder}/.hoodie"):
-                return "hudi"
-            if any(name.endswith(".metadata.json") for name in names(f"{folder}/metadata")):
-                return "iceberg"
-    return None
-
-
-def _list_folder_names(path: str) -> list[str]:
-    folder = _to_local_path(path)
-    return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-
-
-def _list_s3_names(path: str) -> list[str]:
-    bucket, _, key = path.partition("://")[2].partition("/")
-    return [entry.key.rpartition("/")[2] for entry in list_objects(bucket, f"{key}/")[0]]
-
-
-def _sort_files(files: list[SourceFile], by_name: bool) -> list[SourceFile]:
-    return sorted(files, key=lambda file: file.path) if by_name else files
-
-
-def _to_local_path(path: str) -> Path:
-    bare = path.removeprefix("file://").removeprefix("file:")
-    return Path(bare).absolute()
-
-
-@lru_cache(maxsize=32)
-def _open_s3_store(bucket: str) -> Store:
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    return Store(find_bucket_region(bucket), endpoint)
-
-
-def _list_local(path: Path) -> list[SourceFile]:
-    if not path.exists():
-        raise NotListable(f"{str(path)!r} does not exist")
-    if path.is_file():
-        return _select_data_files([(path.name, str(path), path.stat().st_size, False)])
-    with os.scandir(path) as entries:
-        # As the directory gives them, unsorted: so does Hadoop's local file system.
-        return _select_data_files([(entry.name, entry.path, entry.stat().st_size, entry.is_dir()) for entry in entries])
-
-
-def _list_s3(path: str) -> list[SourceFile]:
-    """List by prefix only: a 403 for one key does not show whether it exists."""
-    bucket, _, key = path.partition("/")
-    keys, folders = list_objects(bucket, f"{key}/" if key else "")
-    if not keys and not folders:
-        keys = [entry for entry in list_objects(bucket, key)[0] if entry.key == key]
-    entries = [(name.rpartition("/")[2], f"{bucket}/{name}", size, False) for name, size, _ in keys]
-    return _select_data_files(
-        [(folder.split("/")[-2], f"{bucket}/{folder}", 0, True) for folder in folders]
-        + [entry for entry in entries if entry[0]]
-    )
-
-
 def is_hidden(name: str) -> bool:
     """Return True for a name that Spark skips; see: PartitioningAwareFileIndex.isDataPath."""
     return name.startswith((".", "_")) and "=" not in name
 
 
-def _select_data_files(entries: list[tuple[str, str, int, bool]]) -> list[SourceFile]:
-    """Select the files that Spark reads of ``(name, path, size, is a directory)``; see:
-    PartitioningAwareFileIndex.isDataPath.
+def detect_table_format(path: str) -> str | None:
+    """Return the table format (delta, iceberg or hudi) if ``path`` is a table's folder or its data folder, else
+    None.
     """
-    files = []
-    for name, path, size, is_directory in entries:
-        if is_hidden(name) or name.endswith("._COPYING_"):
-            continue
-        if is_directory:
-            raise NotListable(f"{path!r} is a directory inside the path")
-        if name.startswith((".", "_")):
-            continue
-        files.append(SourceFile(path, size))
-    return files
+    if set(path) & {*PATTERN, "\\"}:
+        return None
+    # If listing is not allowed, reading raises the error.
+    with suppress(NotListable, BotoCoreError, ClientError, OSError):
+        store, root = find_store(path.rstrip("/"))
+        for folder in (root, root.removesuffix("/data")):
+            if store.list_folder(f"{folder}/_delta_log"):
+                return "delta"
+            if store.list_folder(f"{folder}/.hoodie"):
+                return "hudi"
+            if any(entry.name.endswith(".metadata.json") for entry in store.list_folder(f"{folder}/metadata") or ()):
+                return "iceberg"
+    return None
+
+
+@lru_cache(maxsize=32)
+def _open_s3_store(bucket: str) -> Bucket:
+    return Bucket(find_bucket_region(bucket), _find_endpoint())

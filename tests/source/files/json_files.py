@@ -16,7 +16,8 @@ from lakewriter.source.files.file_reader import Item, Result
 from lakewriter.source.files.json_reader import JsonReader
 from lakewriter.source.files.known_types import fill_void
 from lakewriter.source.files.spark_options import take_options
-from lakewriter.source.files.stored_files import StoredFile, pin_local
+from lakewriter.source.files.stored_files import StoredFile
+from lakewriter.source.storage import pin_local
 
 ANY_SIZE = 10**9
 

@@ -9,7 +9,8 @@ from lakewriter.cast.sql_types import parse_columns
 from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.file_reader import FileReader
 from lakewriter.source.files.spark_options import take_options
-from lakewriter.source.files.stored_files import HeldFile, StoredFile, pin_local
+from lakewriter.source.files.stored_files import HeldFile, StoredFile
+from lakewriter.source.storage import pin_local
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -13,7 +13,8 @@ import pytest
 
 from lakewriter.errors import LakeError
 from lakewriter.source.files.parquet_reader import ParquetReader
-from lakewriter.source.files.stored_files import StoredFile, pin_local
+from lakewriter.source.files.stored_files import StoredFile
+from lakewriter.source.storage import pin_local
 from tests.source.files.reading import in_turn
 
 FOLDER = Path(os.environ.get("LAKEWRITER_SUITES", "none")) / "parquet-testing"

@@ -13,14 +13,8 @@ import zstandard
 
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.files.file_reader import Fault, make_marks
-from lakewriter.source.files.stored_files import (
-    BLOCK,
-    FileChangedError,
-    StoredFile,
-    decompress,
-    find_compression,
-    pin_local,
-)
+from lakewriter.source.files.stored_files import StoredFile, decompress, find_compression
+from lakewriter.source.storage import BLOCK, FileChangedError, pin_local
 
 TEXT = b"a,b\n" + b"1,2\n" * 50_000
 PACKED = {

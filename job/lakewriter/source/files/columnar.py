@@ -82,7 +82,7 @@ def name_file(file: StoredFile) -> Iterator[None]:
 def open_ranges(file: StoredFile, *, is_small: bool = True) -> Iterator[pa.NativeFile]:
     """Open a file to read its ranges, as ``name_file`` does. A small one in S3 is read at once."""
     with name_file(file):
-        if file.store.region is not None:
+        if not file.store.is_local:
             whole = is_small and file.size <= _SMALL
             yield pa.BufferReader(b"".join(file.stream())) if whole else pa.PythonFile(_Ranges(file), mode="r")
             return

@@ -3,22 +3,21 @@
 import difflib
 import fnmatch
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import unquote
 
-from lakewriter.aws import BotoCoreError, ClientError, list_objects
+from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import ConcurrentLoadError, SourceFailedError, SpecInvalidError
 from lakewriter.report import join_first
-from lakewriter.source.files.stored_files import LOCAL, StoredFile, pin_local
+from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.spark_failures import make_unreadable_error
-from lakewriter.source.storage import NotListable, Store, find_store, is_hidden, is_remote
+from lakewriter.source.storage import PATTERN, Entry, NotListable, Store, find_store, is_hidden, is_remote
 from lakewriter.spec.table_spec import Read
 
 _MOST_NAMES: Final = 4
-_PATTERN: Final = frozenset("*?[]{}")
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows whose key is null, as Hive and Spark name it."""
@@ -27,65 +26,6 @@ _ODD: Final = re.compile(
     r".*(?:~|\.(?:tmp|temp|part|partial|crdownload|bak|old|orig|swp))|thumbs\.db|desktop\.ini", re.IGNORECASE
 )
 """Names of files that are seldom data: unfinished downloads, copies of editors, files of a desktop."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A file or a folder directly in another; ``version`` is that of ``StoredFile``, blank for folders."""
-
-    name: str
-    path: str
-    size: int = 0
-    version: str = ""
-
-    @property
-    def is_folder(self) -> bool:
-        """True for a folder."""
-        return not self.version
-
-
-class _Tree(Protocol):
-    """A tree of files."""
-
-    def find(self, path: str) -> Entry | None:
-        """Return the entry at a path; None if there is none."""
-
-    def list_folder(self, path: str) -> list[Entry]:
-        """Return the entries directly in a folder, by name."""
-
-
-class _Disk:
-    def find(self, path: str) -> Entry | None:
-        file = Path(path)
-        if not file.exists():
-            return None
-        return Entry(file.name, path) if file.is_dir() else Entry(file.name, path, *pin_local(file))
-
-    def list_folder(self, path: str) -> list[Entry]:
-        paths = sorted(Path(path).iterdir())
-        return [entry for item in paths if (entry := self.find(str(item))) is not None]
-
-
-class _Bucket:
-    def find(self, path: str) -> Entry | None:
-        """List by prefix only: a 403 for one key does not show whether it exists."""
-        bucket, _, key = path.partition("/")
-        name = key.rpartition("/")[2]
-        objects, folders = list_objects(bucket, f"{key}/" if key else "")
-        if objects or folders:
-            return Entry(name, path)
-        return next(
-            (Entry(name, path, item.size, item.etag) for item in list_objects(bucket, key)[0] if item.key == key), None
-        )
-
-    def list_folder(self, path: str) -> list[Entry]:
-        bucket, _, key = path.partition("/")
-        objects, folders = list_objects(bucket, f"{key}/" if key else "")
-        names = [folder.rstrip("/").rpartition("/")[2] for folder in folders]
-        below = [Entry(name, f"{path}/{name}") for name in names if name]
-        files = [Entry(item.key.rpartition("/")[2], f"{bucket}/{item.key}", item.size, item.etag) for item in objects]
-        # An object whose key ends with a slash represents its folder.
-        return sorted([*below, *(file for file in files if file.name)], key=lambda entry: entry.name)
 
 
 @dataclass
@@ -113,7 +53,7 @@ def list_stored(paths: Sequence[str], options: Mapping[str, str], table: str) ->
     for path in paths:
         try:
             store, root = find_store(path)
-            _add_path(_Walk(listing, _make_tree(store), store, options, table, path), root)
+            _add_path(_Walk(listing, store, options, table, path), root)
         except NotListable as error:
             raise SpecInvalidError(
                 f"table {table!r}: {path!r} is neither on a local disk nor in S3.",
@@ -134,7 +74,7 @@ def keep_listed(read: Read, listing: Listing, table: str) -> Listing:
     files = []
     for listed in read.listed:
         file = files_by_path.get(listed.uri.removeprefix("s3://"))
-        version = listed.etag if file is not None and file.store.region is not None else str(listed.modified)
+        version = listed.etag if file is not None and not file.store.is_local else str(listed.modified)
         # Spark's own listing has neither ETags nor times to the nanosecond.
         is_pinned = bool(listed.etag) or listed.modified % 1000 != 0
         if file is None or file.size != listed.size or (is_pinned and file.version != version):
@@ -147,16 +87,11 @@ def keep_listed(read: Read, listing: Listing, table: str) -> Listing:
     return replace(listing, files=files)
 
 
-def _make_tree(store: Store) -> _Tree:
-    return _Disk() if store == LOCAL else _Bucket()
-
-
 @dataclass(frozen=True)
 class _Walk:
     """One path whose files are added to a listing."""
 
     listing: Listing
-    tree: _Tree
     store: Store
     options: Mapping[str, str]
     table: str
@@ -172,26 +107,32 @@ class _Walk:
 
 def _add_path(walk: _Walk, root: str) -> None:
     bare = root.rstrip("/") or root
-    literal = walk.tree.find(bare)
-    has_pattern = literal is None and bool(_PATTERN & set(bare))
-    entries = [literal] if literal is not None else list(_match(walk.tree, bare)) if has_pattern else []
-    if not entries:
+    there = walk.store.list_path(bare)
+    matches = list(_match(walk.store, bare)) if there is None and PATTERN & set(bare) else []
+    if there is None and not matches:
         raise _make_absent_error(walk, bare)
+    is_file = there is not None and [entry.path for entry in there] == [bare]
     skipped, nested, before = list[str](), list[str](), len(walk.listing.files)
-    for entry in entries:
-        if entry.is_folder:
-            _add_folder(walk, entry.path, (), skipped, nested)
-        elif is_hidden(entry.name) and has_pattern:
-            skipped.append(entry.name)
-        else:
-            walk.add(entry, ())
+    if there is not None and is_file:
+        walk.add(there[0], ())
+    elif there is not None:
+        _add_entries(walk, there, (), skipped, nested)
+    _add_matches(walk, matches, skipped, nested)
     added = walk.listing.files[before:]
     if not added and walk.listing.missing is None:
         walk.listing.missing = _make_nothing_error(walk, skipped, nested)
     elif added:
-        walk.listing.notes += _list_notes(
-            walk.path, skipped, nested, added if literal is None or literal.is_folder else []
-        )
+        walk.listing.notes += _list_notes(walk.path, skipped, nested, [] if is_file else added)
+
+
+def _add_matches(walk: _Walk, matches: Iterable[Entry], skipped: list[str], nested: list[str]) -> None:
+    for entry in matches:
+        if entry.is_folder:
+            _add_entries(walk, walk.store.list_folder(entry.path) or (), (), skipped, nested)
+        elif is_hidden(entry.name):
+            skipped.append(entry.name)
+        else:
+            walk.add(entry, ())
 
 
 def _list_notes(path: str, skipped: Sequence[str], nested: Sequence[str], added: Sequence[StoredFile]) -> Iterator[str]:
@@ -210,11 +151,15 @@ def _list_notes(path: str, skipped: Sequence[str], nested: Sequence[str], added:
         )
 
 
-def _add_folder(
-    walk: _Walk, folder: str, folders: tuple[tuple[str, str | None], ...], skipped: list[str], nested: list[str]
+def _add_entries(
+    walk: _Walk,
+    entries: Iterable[Entry],
+    folders: tuple[tuple[str, str | None], ...],
+    skipped: list[str],
+    nested: list[str],
 ) -> None:
     pattern = walk.options.get("pathglobfilter", "*")
-    for entry in walk.tree.list_folder(folder):
+    for entry in entries:
         is_left_out = not entry.is_folder and (
             entry.name.startswith(("_", ".")) or entry.name.endswith(_COPYING)
             or not fnmatch.fnmatchcase(entry.name, pattern)
@@ -224,9 +169,9 @@ def _add_folder(
         elif not entry.is_folder:
             walk.add(entry, folders)
         elif walk.is_recursive:
-            _add_folder(walk, entry.path, (), skipped, nested)
+            _add_entries(walk, walk.store.list_folder(entry.path) or (), (), skipped, nested)
         elif (pair := parse_folder(entry.name)) is not None:
-            _add_folder(walk, entry.path, (*folders, pair), skipped, nested)
+            _add_entries(walk, walk.store.list_folder(entry.path) or (), (*folders, pair), skipped, nested)
         else:
             nested.append(entry.name)
 
@@ -237,31 +182,32 @@ def parse_folder(name: str) -> tuple[str, str | None] | None:
     return (unquote(key), None if value == _NO_VALUE else unquote(value)) if equals else None
 
 
-def _match(tree: _Tree, pattern: str) -> Iterator[Entry]:
+def _match(store: Store, pattern: str) -> Iterator[Entry]:
     """Yield the entries that match a pattern, folder by folder, without repeats."""
     seen = set[str]()
     for text in expand_braces(pattern):
         steps = text.split("/")
-        fixed = next((number for number, step in enumerate(steps) if _PATTERN & set(step)), len(steps))
-        for entry in _match_steps(tree, "/".join(steps[:fixed]), steps[fixed:]):
+        fixed = next((number for number, step in enumerate(steps) if PATTERN & set(step)), len(steps))
+        for entry in _match_steps(store, "/".join(steps[:fixed]), steps[fixed:]):
             if entry.path not in seen:
                 seen.add(entry.path)
                 yield entry
 
 
-def _match_steps(tree: _Tree, base: str, steps: Sequence[str]) -> Iterator[Entry]:
+def _match_steps(store: Store, base: str, steps: Sequence[str]) -> Iterator[Entry]:
     if not steps:
-        entry = tree.find(base)
-        yield from [entry] if entry is not None else []
+        entries = store.list_path(base)
+        if entries is not None:
+            is_file = [entry.path for entry in entries] == [base]
+            yield entries[0] if is_file else Entry(base.rpartition("/")[2], base)
         return
-    folder = tree.find(base or "/")
-    for entry in tree.list_folder(base or "/") if folder is not None and folder.is_folder else []:
+    for entry in store.list_folder(base or "/") or ():
         if not fnmatch.fnmatchcase(entry.name, steps[0].replace("[^", "[!")):
             continue
         if len(steps) == 1:
             yield entry
         elif entry.is_folder:
-            yield from _match_steps(tree, entry.path, steps[1:])
+            yield from _match_steps(store, entry.path, steps[1:])
 
 
 def expand_braces(text: str) -> list[str]:
@@ -302,7 +248,7 @@ def _make_absent_error(walk: _Walk, root: str) -> SourceFailedError:
             f"table {walk.table!r}: there is no object at or below {walk.path!r}.",
             remedy="Check bucket and key; keys whose names begin with _ or . are skipped.",
         )
-    what = f"no file matches {walk.path!r}" if _PATTERN & set(root) else f"there is no {walk.path!r}"
+    what = f"no file matches {walk.path!r}" if PATTERN & set(root) else f"there is no {walk.path!r}"
     return SourceFailedError(f"table {walk.table!r}: {what}.", remedy=find_nearby(Path(root)))
 
 

@@ -5,21 +5,17 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from lakewriter.aws import BotoCoreError, ClientError
-from lakewriter.aws.source_listing import find_dated_object
 from lakewriter.errors import SourceFailedError
 from lakewriter.report import format_count
 from lakewriter.source.files.folder_listing import Listing, expand_braces, parse_folder, require_same_keys
-from lakewriter.source.files.stored_files import StoredFile, pin_local
+from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.spark_failures import make_unreadable_error
 from lakewriter.source.storage import find_store
 
 _THREADS: Final = 16
-_MILLISECOND: Final = 1_000_000
-"""In nanoseconds."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +59,10 @@ def _pin(planned: PlannedFile, roots: Sequence[str], table: str) -> tuple[Stored
     try:
         store, bare = find_store(path)
         folders = _find_folders(bare, roots)
-        if store.region is None:
-            file = StoredFile(bare, *pin_local(Path(bare)), store, folders)
-            return file, int(file.version) // _MILLISECOND != planned.modified
-        bucket, _, key = bare.partition("/")
-        stored = find_dated_object(bucket, key)
-        if stored is not None:
-            # S3 gives seconds.
-            is_changed = int(stored.modified.timestamp()) != planned.modified // 1000
-            return StoredFile(bare, stored.size, stored.etag, store, folders), is_changed
-    except FileNotFoundError:
-        pass
+        entry = store.find(bare)
+        if entry is not None:
+            is_changed = entry.modified // store.precision != planned.modified * 1_000_000 // store.precision
+            return StoredFile(bare, entry.size, entry.version, store, folders), is_changed
     except (OSError, BotoCoreError, ClientError) as error:
         raise make_unreadable_error(path, error, table) from error
     raise SourceFailedError(

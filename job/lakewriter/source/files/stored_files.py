@@ -10,20 +10,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lakewriter.aws.source_objects import stream_object
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.storage import Store
+from lakewriter.source.storage import BLOCK, Disk, FileChangedError, Store, pin_local
 
-BLOCK: Final = 4 * 1024 * 1024
 _MAGIC: Final = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"))
 _UNREAD: Final = {".deflate": "deflate", ".snappy": "Snappy", ".lz4": "LZ4", ".lzo": "LZO"}
 _GZIP_WINDOW: Final = 31
 """zlib's number for a stream with gzip's own header and checksum."""
-LOCAL: Final = Store()
-
-
-class FileChangedError(OSError):
-    """A file that has changed since it was listed."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +30,7 @@ class StoredFile:
     path: str
     size: int
     version: str
-    store: Store = LOCAL
+    store: Store = Disk()  # noqa: RUF009 - it is frozen
     folders: tuple[tuple[str, str | None], ...] = ()
 
     def stream(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
@@ -45,26 +38,14 @@ class StoredFile:
 
         Raise ``FileChangedError`` or ``ObjectChangedError`` if the file has changed since it was listed.
         """
-        stop = self.size if end is None else min(end, self.size)
-        if self.store.region is not None:
-            return stream_object(self.store.region, self.store.endpoint, self.path, self.version, start, stop)
-        return self._stream_local(start, stop)
-
-    def _stream_local(self, start: int, end: int) -> Iterator[bytes]:
-        with Path(self.path).open("rb", buffering=0) as source:
-            source.seek(start)
-            while start < end and (block := source.read(min(BLOCK, end - start))):
-                start += len(block)
-                yield block
-            if start < end:
-                raise FileChangedError(f"{self.path} has changed since the load listed it")
-            self.require_unchanged()
+        yield from self.store.stream(self.path, self.version, start, self.size if end is None else min(end, self.size))
+        self.require_unchanged()
 
     def require_unchanged(self) -> None:
         """Raise ``FileChangedError`` for a local file that has changed since it was listed. S3 compares on each
         request.
         """
-        if self.store.region is None and pin_local(Path(self.path)) != (self.size, self.version):
+        if self.store.is_local and pin_local(Path(self.path)) != (self.size, self.version):
             raise FileChangedError(f"{self.path} has changed since the load listed it")
 
     def read_head(self, size: int) -> bytes:
@@ -85,12 +66,6 @@ class HeldFile(StoredFile):
 
     def require_unchanged(self) -> None:
         """Do nothing: the held bytes do not change."""
-
-
-def pin_local(path: Path) -> tuple[int, str]:
-    """Return a local file's size, and a version that differs after a change."""
-    stat = path.stat()
-    return stat.st_size, str(stat.st_mtime_ns)
 
 
 def find_magic(head: bytes) -> str | None:

@@ -88,7 +88,7 @@ def list_message_files(paths: Sequence[str]) -> MessageFiles:
     none.
     """
     try:
-        store, files = list_files(tuple(paths), by_name=True)
+        store, files = list_files(tuple(paths))
         if len({file.path for file in files}) < len(files):
             raise NotListable("a file is named twice, or with its folder")
     except (NotListable, OSError, BotoCoreError, ClientError) as error:

@@ -15,7 +15,7 @@ from lakewriter.aws import BotoCoreError, ClientError, Clients
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.messages.connector_secrets import ConnectorMask, make_environment
 from lakewriter.source.messages.splits import MessageFiles
-from lakewriter.source.storage import BucketStore, Store
+from lakewriter.source.storage import BucketStore, Disk
 from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.stream import MessageSource
 
@@ -43,7 +43,7 @@ class LocalSpool:
         """See ``Spool``."""
         with self._path.open("wb") as file:
             shutil.copyfileobj(stream, file, _BLOCK)
-        return MessageFiles(Store(), (SourceFile(str(self._path), self._path.stat().st_size),))
+        return MessageFiles(Disk(), (SourceFile(str(self._path), self._path.stat().st_size),))
 
 
 class BucketSpool:
