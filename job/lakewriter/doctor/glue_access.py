@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any, Final
 
 from lakewriter import aws
-from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.glue_table import check_layout
 from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
 from lakewriter.errors import GlueAccessDeniedError, LakeError
 from lakewriter.naming import CHECK_TABLE
-from lakewriter.run.placement import plan_catalog_action
+from lakewriter.run.placement import plan_glue_action
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 
@@ -60,9 +59,8 @@ class CatalogProbes:
         named = {"DatabaseName": table.schema_name, "Name": table.name}
         existing = self._call_glue("GetTable", self.clients.glue.get_table, table.id, **named)
         names = table.layout.bind(job_id=self.mark, attempt=self.mark, start=datetime.now(UTC))
-        action = plan_catalog_action(self.spec, table, names)
-        if existing and isinstance(action, GlueAction):
-            check_layout(existing["Table"], action)
+        if existing and not self.spec.iceberg:
+            check_layout(existing["Table"], plan_glue_action(self.spec, table, names))
         message = "exists" if existing else "does not exist yet; the first load creates it"
         yield Finding(f"glue table {table.id}", "ok", f"table {table.id!r} {message}.")
 

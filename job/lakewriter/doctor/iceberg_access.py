@@ -12,7 +12,7 @@ from lakewriter.commit.iceberg.glue_optimizers import Optimizers, find_faults, m
 from lakewriter.doctor.probe import Finding, Probe, call
 from lakewriter.errors import GlueAccessDeniedError
 from lakewriter.naming import join_key
-from lakewriter.spec.catalogs import IcebergCatalog, IcebergService, RestService
+from lakewriter.spec.catalogs import IcebergService
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
@@ -33,11 +33,11 @@ class IcebergProbes:
 
     def list_probes(self) -> list[Probe]:
         """List the probes; none without an Iceberg catalog."""
-        if not isinstance(self.spec.catalog, IcebergCatalog):
+        service = self.spec.service
+        if service is None:
             return []
-        service = self.spec.catalog.service
         first = [Probe("glue catalog", self.check_glue, (self.gate,))]
-        if isinstance(service, RestService):
+        if service.rest is not None:
             first = [Probe("iceberg catalog", partial(self.check_connection, service), (self.gate,))]
         tables = [
             Probe(f"iceberg table {table.id}", partial(self.check_table, service, table), (self.gate, first[0].name))

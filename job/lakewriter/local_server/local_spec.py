@@ -4,7 +4,7 @@ from lakewriter.local_server.catalog_server import RunningCatalog
 from lakewriter.local_server.server import KEY_VARIABLE, SECRET_VARIABLE, LocalServer
 from lakewriter.naming import join_key
 from lakewriter.spec.access import Access, SecretText
-from lakewriter.spec.catalogs import Catalog, GlueCatalog, IcebergCatalog, NoCatalog, OAuthService
+from lakewriter.spec.catalogs import Catalog, IcebergCatalog, NoCatalog, OAuthService
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Spec
 
@@ -20,14 +20,13 @@ def localize(spec: Spec, server: LocalServer, *, holds_keys: bool = False) -> Sp
     warnings = list(spec.warnings)
     catalog: Catalog = NoCatalog()
     roots = spec.roots
-    if isinstance(spec.catalog, IcebergCatalog):
+    if spec.service is not None:
         # The catalog puts every table below its warehouse, whatever base location the other one has.
         catalog, roots = IcebergCatalog(service=_make_service(server.start_catalog(), access)), ()
         warnings.append(
-            f"--local: the tables are in an Iceberg catalog of this machine, and nothing is asked of "
-            f"{spec.catalog.service}"
+            f"--local: the tables are in an Iceberg catalog of this machine, and nothing is asked of {spec.service}"
         )
-    elif isinstance(spec.catalog, GlueCatalog):
+    elif spec.in_glue:
         warnings.append("--local has no Glue: the files are the same, and no table or partition is registered")
     maintenance = spec.maintenance
     if maintenance is not None and maintenance.optimizer_role is not None:

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from lakewriter.commit import attempt as attempts
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.iceberg.compact_groups import Choice, Compactable, find_groups
@@ -26,7 +25,7 @@ from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.receipt import Receipt
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import TableReport
-from lakewriter.run.placement import find_data_directory, find_next_counter, number_objects, plan_catalog_action
+from lakewriter.run.placement import find_data_directory, find_next_counter, number_objects, plan_iceberg_action
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
@@ -85,8 +84,7 @@ class Compaction:
                 f"table {self._table.id} has no load of pipeline {spec.pipeline!r} yet.",
                 remedy="Load it first: lakewriter run LAKE.",
             )
-        action = plan_catalog_action(spec, self._table, self._bind_names(self._begin(0)))
-        assert isinstance(action, IcebergAction)
+        action = plan_iceberg_action(spec, self._table)
         read = self._control.state.read
         compactable = find_groups(
             action, self._pipeline.clients, spec.pipeline, read, spec.limits.target_file_bytes, self._budget

@@ -15,7 +15,6 @@ import pyarrow as pa
 from datafusion import SessionContext, SQLOptions
 
 from lakewriter import aws
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.latest import read_latest
@@ -24,8 +23,8 @@ from lakewriter.errors import EndpointUnreachableError, SpecInvalidError
 from lakewriter.operate import duckdb_sql
 from lakewriter.operate.queries import LastLoads, write_views
 from lakewriter.operate.sql_text import Engine, Query, name_views
+from lakewriter.run.placement import plan_iceberg_action
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.installing import describe_install
 from lakewriter.spec.specification import Spec
@@ -163,11 +162,9 @@ def _run_in_datafusion(spec: Spec, last: LastLoads, statement: str, clients: aws
 
     from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 
-    assert isinstance(spec.catalog, IcebergCatalog)
     context = SessionContext()
     for table, name in zip(spec.tables, name_views(spec), strict=True):
-        service = spec.catalog.service
-        action = IcebergAction(service=service, namespace=table.schema_name, table=table.name, location="")
+        action = plan_iceberg_action(spec, table)
         present = None if table.id in last.unloaded else IcebergTable(action, clients, "").load()
         if present is not None:
             context.from_arrow(present.scan().to_arrow(), name=name)

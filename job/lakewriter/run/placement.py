@@ -22,7 +22,6 @@ from lakewriter.receipts.parts import Receipts
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec
@@ -90,16 +89,22 @@ def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str,
 
 def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> CatalogAction:
     """Return the catalog action of the load, without columns: those are known once the source is open."""
+    if spec.iceberg:
+        return plan_iceberg_action(spec, table)
+    return plan_glue_action(spec, table, names) if spec.in_glue else FilesAction()
+
+
+def plan_iceberg_action(spec: Spec, table: TableSpec) -> IcebergAction:
+    """Return the action of a table in an Iceberg catalog."""
+    service = spec.service
+    assert service is not None
+    location = "" if service.chooses_location else spec.table_location(table)
+    return IcebergAction(service=service, namespace=table.schema_name, table=table.name, location=location)
+
+
+def plan_glue_action(spec: Spec, table: TableSpec, names: ObjectNames) -> GlueAction:
+    """Return the action of a Hive table in the Glue Data Catalog."""
     location = spec.table_location(table)
-    if isinstance(spec.catalog, IcebergCatalog):
-        return IcebergAction(
-            service=spec.catalog.service,
-            namespace=table.schema_name,
-            table=table.name,
-            location="" if spec.catalog.service.chooses_location else location,
-        )
-    if not isinstance(spec.catalog, GlueCatalog):
-        return FilesAction()
     if table.layout.has_generations:
         return _plan_refreshed(spec, table, names, location)
     partitioned = spec.catalog.partition_key is not None

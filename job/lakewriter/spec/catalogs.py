@@ -1,6 +1,6 @@
 """The catalogs that a pipeline's tables can be in."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import ConfigDict, Field
 
@@ -14,6 +14,8 @@ class NoCatalog(Model):
     in_glue: ClassVar[bool] = False
     lists_tables: ClassVar[bool] = False
     partition_key: ClassVar[None] = None
+    strategy: ClassVar[str] = ""
+    service: ClassVar[None] = None
     kind: Literal["none"] = "none"
     by_hand: bool = False
 
@@ -29,6 +31,7 @@ class GlueCatalog(Model):
     in_glue: ClassVar[bool] = True
     lists_tables: ClassVar[bool] = True
     is_read_by_files: ClassVar[bool] = False
+    service: ClassVar[None] = None
     kind: Literal["glue"] = "glue"
     partition_key: str | None
     strategy: str = ""
@@ -69,6 +72,10 @@ class GlueService(_Service):
     def server(self) -> None:
         """See ``RestService``."""
 
+    @property
+    def rest(self) -> None:
+        """See ``RestService``."""
+
 
 class RestService(_Service):
     """An Iceberg REST catalog at ``uri``; ``warehouse`` is the catalog's name in it.
@@ -86,6 +93,11 @@ class RestService(_Service):
     def server(self) -> str | None:
         """The URL that others know the tables' catalog by; None for the Glue Data Catalog."""
         return None if self.in_glue else self.uri
+
+    @property
+    def rest(self) -> Self:
+        """The service, if it is an Iceberg REST catalog; else None."""
+        return self
 
     @property
     def texts(self) -> tuple[SecretText, ...]:
@@ -127,6 +139,7 @@ class IcebergCatalog(Model):
     lists_tables: ClassVar[bool] = True
     is_read_by_files: ClassVar[bool] = False
     partition_key: ClassVar[None] = None
+    strategy: ClassVar[str] = ""
     kind: Literal["iceberg"] = "iceberg"
     service: IcebergService
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from lakewriter.naming import join_key
 from lakewriter.spec.access import Access
-from lakewriter.spec.catalogs import AnyRestService, Catalog, GlueService, IcebergCatalog, RestService
+from lakewriter.spec.catalogs import AnyRestService, Catalog, GlueService
 from lakewriter.spec.encodings import FileEncoding, ParquetEncoding
 from lakewriter.spec.expectations import Acceptance
 from lakewriter.spec.lineage import Lineage
@@ -151,7 +151,7 @@ class Spec(Model):
     @property
     def iceberg(self) -> bool:
         """Return whether the tables are Iceberg tables, in any catalog."""
-        return isinstance(self.catalog, IcebergCatalog)
+        return self.service is not None
 
     @property
     def in_glue(self) -> bool:
@@ -161,12 +161,12 @@ class Spec(Model):
     @property
     def service(self) -> GlueService | AnyRestService | None:
         """The Iceberg catalog that the tables are in, if they are Iceberg tables."""
-        return self.catalog.service if isinstance(self.catalog, IcebergCatalog) else None
+        return self.catalog.service
 
     @property
     def rest_service(self) -> AnyRestService | None:
         """The Iceberg REST catalog that the tables are in, if they are in one."""
-        return self.service if isinstance(self.service, RestService) else None
+        return self.service.rest if self.service is not None else None
 
     @property
     def servers(self) -> tuple[str, ...]:

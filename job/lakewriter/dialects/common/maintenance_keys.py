@@ -5,7 +5,6 @@ from typing import Final
 from pydantic import Field, model_validator
 
 from lakewriter.dialects.common.faults import FaultError
-from lakewriter.spec.catalogs import IcebergCatalog
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.specification import Spec
@@ -49,13 +48,12 @@ def make_maintenance(entry: MaintenanceEntry | None, spec: Spec) -> Maintenance 
     """Make the maintenance of the file's tables; a fault where their catalog has none."""
     if entry is None:
         return None
-    catalog = spec.catalog
-    if not isinstance(catalog, IcebergCatalog):
+    if not spec.iceberg:
         raise FaultError(
             ("maintenance",), "only Iceberg tables have snapshots to expire and files to compact; these are Parquet "
             "files.", remedy="Leave 'maintenance' out.",
         )  # fmt: skip
-    if entry.optimizer_role is not None and not catalog.in_glue:
+    if entry.optimizer_role is not None and not spec.in_glue:
         raise FaultError(
             ("maintenance", "optimizer_role"), "Glue's optimizers reach tables of the Glue Data Catalog alone; these "
             "are in another catalog.", remedy="Leave it out; 'lakewriter docs guide-iceberg' has other ways.",
