@@ -1,11 +1,12 @@
 """Collect every policy statement of the templates by the role, user or resource that it applies to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from infra.review.reasons import find_statement_reason
+from infra.reasons import REASONS, find_reason
 from infra.review.templates import Resource, Template, Templates
+from lakewriter.policy.arns import name_principal
 
 ANYONE: Final = "anyone"
 IDENTITIES: Final = ("AWS::IAM::Role", "AWS::IAM::User")
@@ -181,3 +182,58 @@ def _list_conditions(
     for operator, keys in conditions.items():
         for key, values in keys.items():
             yield f"{operator} {key}", templates.resolve_all(values, template)
+
+
+Raw = Mapping[str, Any]
+
+
+def _list_actions(statement: Raw) -> list[str]:
+    actions = statement["Action"]
+    return actions if isinstance(actions, list) else [actions]
+
+
+def _read_service(statement: Raw) -> str:
+    principal = statement.get("Principal", {})
+    return str(principal.get("Service", "")) if isinstance(principal, dict) else ""
+
+
+def _is_tls_denial(statement: Raw) -> bool:
+    return statement["Effect"] == "Deny" and "aws:SecureTransport" in statement.get("Condition", {}).get("Bool", {})
+
+
+def _is_own_account(statement: Raw) -> bool:
+    return _list_actions(statement) == ["kms:*"] and "AWS" in statement.get("Principal", {})
+
+
+def _is_access_log_delivery(statement: Raw) -> bool:
+    return _read_service(statement) == name_principal("logging.s3")
+
+
+def _is_secret_key(statement: Raw) -> bool:
+    through = statement.get("Condition", {}).get("StringEquals", {}).get("kms:ViaService", "")
+    return str(through).startswith("secretsmanager.")
+
+
+def _is_bucket_emptying(statement: Raw) -> bool:
+    return "s3:PutBucketPolicy" in _list_actions(statement)
+
+
+def _is_service_role(statement: Raw) -> bool:
+    return _list_actions(statement) == ["sts:AssumeRole"] and bool(_read_service(statement))
+
+
+GENERATED: Final[tuple[tuple[Callable[[Raw], bool], str], ...]] = (
+    (_is_tls_denial, REASONS["RequireTls"].statement),
+    (_is_own_account, "The account's own IAM policies decide who else may use the key."),
+    (_is_service_role, "This service of AWS does its work with the role."),
+    (_is_secret_key, "Secrets Manager keeps the vendor user's access key under this key."),
+    (_is_bucket_emptying, "deployment.destroy_data is on: a destroy empties the bucket first."),
+    (_is_access_log_delivery, "S3 delivers the lake's access logs."),
+)
+"""The reasons for statements that CDK's own constructs make, which have no id."""
+
+
+def find_statement_reason(statement: Raw) -> str:
+    """Find the reason for ``statement``; blank if none is recorded."""
+    named = find_reason(str(statement.get("Sid", "")))
+    return named.statement if named else next((why for fits, why in GENERATED if fits(statement)), "")

@@ -1,6 +1,6 @@
 import pytest
 
-from lakewriter.dialects.common.reader_options import find_unknown_option, note_unknown_options
+from lakewriter.dialects.common.read_keys import find_unknown_option, note_unknown_options
 from lakewriter.dialects.lake_yaml import load_spec
 from tests.dialects import files
 

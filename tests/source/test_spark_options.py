@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.dialects.common.reader_options import list_known_options
+from lakewriter.dialects.common.read_keys import list_known_options
 from lakewriter.spec.source_formats import FORMATS
 
 pytestmark = pytest.mark.spark

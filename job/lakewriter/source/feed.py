@@ -13,9 +13,9 @@ from lakewriter.source.file_splits import open_file_splits
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.request import Feed, RowsRequest
 from lakewriter.source.spark_rows import open_rows
-from lakewriter.source.table_folders import refuse_table_folders
+from lakewriter.source.storage import detect_table_format
 from lakewriter.spec.given import require_read
-from lakewriter.spec.table_spec import TableSpec
+from lakewriter.spec.table_spec import Read, TableSpec
 
 FeedOpener = Callable[[RowsRequest], Feed]
 """A function that opens the feed of a table; ``open_feed`` is one."""
@@ -60,3 +60,19 @@ def explain_need_of_spark(table: TableSpec, condition: str | None = None) -> str
         "only rows above the cursor are read": condition is not None,
     }
     return next((reason for reason, applies in needs.items() if applies), None)
+
+
+def refuse_table_folders(read: Read, table: str) -> None:
+    """Raise ``SPEC_INVALID`` for files of a table format: only its metadata says which of them to read."""
+    for view in read.views.values():
+        refuse_table_folders(view, table)
+    if read.kind.types != "stored":
+        return
+    for path in read.paths:
+        kind = detect_table_format(path)
+        if kind is not None:
+            raise SpecInvalidError(
+                f"table {table!r}: {path!r} is the folder of a table in the {kind} format; read as "
+                f"{read.format}, rows that it has deleted or replaced would come back.",
+                remedy=f"Read it with format: {kind}, with its package in spark.jars.packages.",
+            )

@@ -7,12 +7,11 @@ from typing import Final
 import pyarrow as pa
 
 from lakewriter.source.cursor_lag import check_lag
-from lakewriter.source.feed import explain_need_of_spark
+from lakewriter.source.feed import explain_need_of_spark, refuse_table_folders
 from lakewriter.source.file_splits import count_rows, open_own_files, read_good_rows, spread_locally
 from lakewriter.source.files.file_source import OpenedFiles, has_reader
 from lakewriter.source.request import Body, Feed, RowsRequest
 from lakewriter.source.spark_rows import RowsFeed, open_rows
-from lakewriter.source.table_folders import refuse_table_folders
 
 SAMPLE_ROWS: Final = 1000
 

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from lakewriter.source.files.continuous_columns import join_known
+from lakewriter.source.files.file_source import join_known
 
 INT, LONG, TEXT, DOUBLE = pa.int32(), pa.int64(), pa.string(), pa.float64()
 

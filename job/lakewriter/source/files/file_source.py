@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from lakewriter.cast.exact_text import DEFAULT, TextForm
 from lakewriter.cast.sql_types import parse_columns
 from lakewriter.cast.typed_cast import is_castable
-from lakewriter.column_types import is_same_type, name_type, note_type, read_noted_type
+from lakewriter.column_types import can_hold, is_same_type, is_void, make_list, name_type, note_type, read_noted_type
 from lakewriter.errors import (
     LakeError,
     SchemaIncompatibleError,
@@ -27,7 +28,6 @@ from lakewriter.source.bad_rows import KEEP_APART, Marked
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.avro_reader import AvroReader
 from lakewriter.source.files.charsets import Charset
-from lakewriter.source.files.continuous_columns import KnownColumns, join_known
 from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END
 from lakewriter.source.files.file_reader import FileReader, Look, Piece, Spread
@@ -73,6 +73,50 @@ def infers_types(read: Read) -> bool:
     options = {name.lower(): str(value).lower() for name, value in read.options.items()}
     is_asked = read.kind.types == "values" and (read.kind.name != "csv" or options.get("inferschema") == "true")
     return is_asked and read.columns is None
+
+
+@dataclass(frozen=True)
+class KnownColumns:
+    """All columns, the earlier ones first. ``indexes`` are their indexes in the files, -1 for columns in no file."""
+
+    schema: pa.Schema
+    indexes: tuple[int, ...]
+
+    def list_asked(self, file_columns: pa.Schema, typed: pa.Schema) -> pa.Schema:
+        """Return the columns of the files with the types that ``typed`` has for all columns."""
+        types = {index: typed.field(number).type for number, index in enumerate(self.indexes) if index >= 0}
+        return pa.schema([field.with_type(types[index]) for index, field in enumerate(file_columns)])
+
+
+def join_known(file_columns: pa.Schema, earlier: pa.Schema, *, by_values: bool) -> KnownColumns:
+    """Return the earlier columns and then the other columns of the files.
+
+    A column keeps its earlier type if the file's type follows from values, ``by_values``, or converts to it without
+    loss.
+    """
+    named = {name: index for index, name in enumerate(file_columns.names)}
+    folded = {name.strip().lower(): index for index, name in enumerate(file_columns.names)}
+    earlier_names = {name.strip().lower() for name in earlier.names}
+    is_exact = len(folded) < len(file_columns) or len(earlier_names) < len(earlier)
+    fields, indexes = list[pa.Field](), list[int]()
+    for field in earlier:
+        index = named.get(field.name, -1 if is_exact else folded.get(field.name.strip().lower(), -1))
+        kind = field.type if index < 0 else _join_types(file_columns.field(index).type, field.type, by_values)
+        fields.append(field.with_type(kind))
+        indexes.append(index)
+    new = [index for index in range(len(file_columns)) if index not in indexes]
+    return KnownColumns(pa.schema([*fields, *(file_columns.field(index) for index in new)]), (*indexes, *new))
+
+
+def _join_types(file_type: pa.DataType, earlier: pa.DataType, by_values: bool) -> pa.DataType:
+    if pt.is_struct(file_type) and pt.is_struct(earlier):
+        return pa.struct(list(join_known(pa.schema(file_type), pa.schema(earlier), by_values=by_values).schema))
+    if pt.is_list(file_type) and pt.is_list(earlier):
+        return make_list(_join_types(file_type.value_type, earlier.value_type, by_values))
+    # What has no value yet has no type.
+    if is_void(earlier):
+        return file_type
+    return earlier if by_values or can_hold(earlier, file_type) else file_type
 
 
 @dataclass(frozen=True)
