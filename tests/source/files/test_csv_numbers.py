@@ -5,7 +5,7 @@ import random
 import pytest
 
 from lakewriter.cast.sql_types import parse_columns
-from lakewriter.source.files import csv_reader, csv_values, stored_files
+from lakewriter.source.files import csv_reader, csv_values
 from tests.cast.numbers_by_length import list_numbers, write_text
 from tests.source.files.reading import read_csv, read_with, store
 from tests.support.sample import values_alone
@@ -110,7 +110,7 @@ def test_blocks_that_have_another_value_are_read_twice_three_times_at_most(monke
 
     monkeypatch.setattr(csv_values, "_call_arrow", watch)
     monkeypatch.setattr(csv_reader, "_BLOCK_BYTES", 8)
-    monkeypatch.setattr(stored_files, "BLOCK", 8)
+    monkeypatch.setattr(storage, "BLOCK", 8)
     reader = csv_reader.CsvReader(columns=parse_columns("a STRING, n INT"))
     assert len(read_with(reader, [store(tmp_path / "a.csv", b"a,1\nb,2\n" * 10)]).good) == 20
     assert calls == [True] * 10

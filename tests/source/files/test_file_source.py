@@ -184,6 +184,7 @@ def test_large_files_that_one_task_reads_are_told(monkeypatch, tmp_path):
 def test_blank_lines_are_counted(monkeypatch, tmp_path, columns, block):
     monkeypatch.setattr("lakewriter.source.files.csv_reader._BLOCK_BYTES", block)
     monkeypatch.setattr("lakewriter.source.files.stored_files.BLOCK", block)
+    monkeypatch.setattr("lakewriter.source.storage.BLOCK", block)
     write(tmp_path, k_eq_1__a_dot_csv="a,b\n\n1,2\n \t\n#\n3,4\n\n", k_eq_1__b_dot_csv="a,b\n")
     source = opened(tmp_path, columns=columns, options=HEADED | {"comment": "#"})
     batches = list(source.source.read_all(source.cut(1 << 20, in_turn)))
