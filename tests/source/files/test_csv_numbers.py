@@ -5,6 +5,7 @@ import random
 import pytest
 
 from lakewriter.cast.sql_types import parse_columns
+from lakewriter.source import storage
 from lakewriter.source.files import csv_reader, csv_values
 from tests.cast.numbers_by_length import list_numbers, write_text
 from tests.source.files.reading import read_csv, read_with, store
