@@ -4,6 +4,7 @@ import getpass
 import os
 import shlex
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -51,20 +52,12 @@ _NO_STAGE: Final = "none"
 def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) -> int:
     """Load the file's tables once, and print the report."""
     context = open_context(lake, stage, quiet=wanted.quiet)
-    of_file = context.spec
-    context.spec = _choose_spec(of_file, wanted)
+    spec = _choose_spec(context.spec, wanted)
     again = partial(_describe_continuation, lake, stage, wanted)
-    phases: dict[str, dict[str, float]] = {}
     _warn_of_other_spark(quiet=wanted.quiet)
-    load_once = partial(_run_load, context, wanted, again, phases)
+    single, controls = _SingleLoad(context, spec, wanted, again), Pipeline.open(spec, context.clients).controls
     try:
-        report = leave_outcome(
-            lambda: _run_canary(context, of_file, load_once) if wanted.canary is not None else load_once(),
-            summarize_load,
-            name=wanted.outcome,
-            controls=context.controls(),
-            warn=warn,
-        )
+        report = leave_outcome(single.run, summarize_load, name=wanted.outcome, controls=controls, warn=warn)
     except Stopped as stopped:
         exit_code, notes = exit_code_of(stopped.reason), " ".join(stopped.__notes__)
         click.echo(f"The load was {stopped} before a table began.\n{notes}", err=True)
@@ -76,15 +69,14 @@ def run_once(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bool) ->
     error = _print_failures(report)
     ending = _find_ending(report, error, again)
     if wanted.canary is None:
-        leave_record(
-            report, ending, phases, context.controls(), warn, () if _STAGE_VARIABLE in os.environ else list_given()
-        )
+        given = () if _STAGE_VARIABLE in os.environ else list_given()
+        leave_record(report, ending, single.phases, controls, warn, given)
     if as_json:
         print_json(report, ending)
     elif wanted.quiet:
-        show_summary(OUT, report, phases)
+        show_summary(OUT, report, single.phases)
     else:
-        show_run(OUT, report, phases)
+        show_run(OUT, report, single.phases)
         _show_next(report)
     if report.stopped is not None:
         _print_stopped(report, again(report.job_id))
@@ -116,9 +108,9 @@ def run_continuous(lake: Path, stage: str | None, wanted: Wanted, *, as_json: bo
     if list_chosen_tables():
         raise SpecInvalidError("--table is for a single load; a continuous run loads all tables of the file.")
     context = open_context(lake, stage)
-    context.spec = _accept(_choose_spec(context.spec, wanted), wanted)
+    spec = _accept(_choose_spec(context.spec, wanted), wanted)
     stage_name = stage or os.environ.get(_STAGE_VARIABLE) or _NO_STAGE
-    return _run_continuously(context, wanted.outcome, as_json, stage_name)
+    return _run_continuously(context, spec, wanted.outcome, as_json, stage_name)
 
 
 def _choose_spec(spec: Spec, wanted: Wanted) -> Spec:
@@ -201,58 +193,69 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
     return f"Continue with: {shlex.join(words)}"
 
 
-def _run_load(
-    context: Context, wanted: Wanted, again: Callable[[str], str], phases: dict[str, dict[str, float]]
-) -> RunReport:
-    """Load once; ``phases`` takes the seconds of each table's steps.
+@dataclass(frozen=True)
+class _SingleLoad:
+    """A load of the tables of ``spec``: those of the file, or a canary's."""
 
-    Acceptances are checked here, so that an orchestrator gets an outcome if one is wrong.
-    """
-    context.spec = _accept(context.spec, wanted)
-    given = wanted.job_id if wanted.canary is None else wanted.canary or None
-    job_id = job_ids.choose_job_id(context.spec.pipeline, given, wanted.scheduled_at, wanted.run_id)
-    if wanted.scheduled_at is not None:
-        # A schedule is never given the job id that repeats an undone load, so it is looked up here.
-        job_id = find_last_repeat(Pipeline.open(context.spec, context.clients).first_control, job_id)
-    remember_job_id(job_id)
-    spec = context.spec if wanted.messages is None else with_messages(context.spec, wanted.messages)
-    if wanted.scheduled_at is not None:
-        spec = _schedule(spec, job_ids.parse_time(wanted.scheduled_at))
-    first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
-    with show_progress(spec, ERR, job_id=job_id, quiet=wanted.quiet) as progress:
-        clock = PhaseClock(progress, phases)
-        signals = Signals(_tell, first=first, go_on=again(job_id))
-        try:
-            with handle_signals(signals) as stop:
-                return load(
-                    spec,
-                    job_id=job_id,
-                    clients=context.clients,
-                    spark=signals.after(clock.waits(show_waiting(progress, "Spark starts:", context.spark))),
-                    progress=clock,
-                    sync_id=wanted.sync_id,
-                    stop=stop,
-                )
-        except Stopped as stopped:
-            stopped.add_note(again(job_id))
-            raise
+    context: Context
+    spec: Spec
+    wanted: Wanted
+    again: Callable[[str], str]
+    """Describes how to continue the load with a job id."""
+    phases: dict[str, dict[str, float]] = field(default_factory=dict)
+    """The seconds of each table's steps so far."""
 
+    def run(self) -> RunReport:
+        """Load once; after a canary ask the sources of the file, and raise the error of one that refuses this process.
 
-def _run_canary(context: Context, of_file: Spec, load_once: Callable[[], RunReport]) -> RunReport:
-    """Load the row, then ask the sources of the file; raise the error of one that lets this process not in."""
-    report = load_once()
-    if report.status != "done":
-        return report
-    findings = ask_sources(of_file, context.spark)
-    failed = [finding for finding in findings if finding.status == "failed"]
-    errors = [CODES[finding.code or InternalError.code](finding.message, remedy=finding.remedy) for finding in failed]
-    error = choose_error(errors)
-    if error is not None:
-        for finding in failed:
-            error.add_note(f"{finding.probe} failed in the canary, whose row is loaded.")
-        raise error
-    said = tuple(f"{finding.probe}: {finding.message}" for finding in findings)
-    return report.model_copy(update={"notes": (*report.notes, *said)})
+        Acceptances are checked here, so that an orchestrator gets an outcome if one is wrong.
+        """
+        report = self._load(_accept(self.spec, self.wanted))
+        if self.wanted.canary is None or report.status != "done":
+            return report
+        findings = ask_sources(self.context.spec, self.context.spark)
+        failed = [finding for finding in findings if finding.status == "failed"]
+        error = choose_error(
+            [CODES[finding.code or InternalError.code](finding.message, remedy=finding.remedy) for finding in failed]
+        )
+        if error is not None:
+            for finding in failed:
+                error.add_note(f"{finding.probe} failed in the canary, whose row is loaded.")
+            raise error
+        said = tuple(f"{finding.probe}: {finding.message}" for finding in findings)
+        return report.model_copy(update={"notes": (*report.notes, *said)})
+
+    def _load(self, spec: Spec) -> RunReport:
+        wanted, clients = self.wanted, self.context.clients
+        given = wanted.job_id if wanted.canary is None else wanted.canary or None
+        job_id = job_ids.choose_job_id(spec.pipeline, given, wanted.scheduled_at, wanted.run_id)
+        if wanted.scheduled_at is not None:
+            # A schedule is never given the job id that repeats an undone load, so it is looked up here.
+            job_id = find_last_repeat(Pipeline.open(spec, clients).first_control, job_id)
+        remember_job_id(job_id)
+        if wanted.messages is not None:
+            spec = with_messages(spec, wanted.messages)
+        if wanted.scheduled_at is not None:
+            spec = _schedule(spec, job_ids.parse_time(wanted.scheduled_at))
+        first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
+        with show_progress(spec, ERR, job_id=job_id, quiet=wanted.quiet) as progress:
+            clock = PhaseClock(progress, self.phases)
+            signals = Signals(_tell, first=first, go_on=self.again(job_id))
+            spark = signals.after(clock.waits(show_waiting(progress, "Spark starts:", self.context.spark)))
+            try:
+                with handle_signals(signals) as stop:
+                    return load(
+                        spec,
+                        job_id=job_id,
+                        clients=clients,
+                        spark=spark,
+                        progress=clock,
+                        sync_id=wanted.sync_id,
+                        stop=stop,
+                    )
+            except Stopped as stopped:
+                stopped.add_note(self.again(job_id))
+                raise
 
 
 def _schedule(spec: Spec, time: datetime) -> Spec:
@@ -275,19 +278,18 @@ def _print_stopped(report: RunReport, go_on: str) -> None:
     click.echo(f"load {report.job_id} stopped by {report.stopped}: nothing of {names} is published.\n{go_on}", err=True)
 
 
-def _run_continuously(context: Context, name: str | None, as_json: bool, stage: str) -> int:
+def _run_continuously(context: Context, spec: Spec, name: str | None, as_json: bool, stage: str) -> int:
     first = "the run stops when the batch in hand has ended."
     go_on = "The next start continues with the batch in hand."
     signals = Signals(_tell, first=first, go_on=go_on, cancels=False)
+    clients, controls = context.clients, Pipeline.open(spec, context.clients).controls
 
     def run_until_stopped() -> tuple[RunStatus, LakeError | None]:
-        with show_batches(context.spec, ERR, stage) as watch, handle_signals(signals) as stop:
-            spark, send = signals.after(context.spark), make_sender(context.spec, stage)
-            return run_continuously(
-                context.spec, clients=context.clients, spark=spark, watch=watch, stop=stop.event, send=send
-            )
+        with show_batches(spec, ERR, stage) as watch, handle_signals(signals) as stop:
+            spark, send = signals.after(context.spark), make_sender(spec, stage)
+            return run_continuously(spec, clients=clients, spark=spark, watch=watch, stop=stop.event, send=send)
 
-    status, error = leave_outcome(run_until_stopped, summarize_run, name=name, controls=context.controls(), warn=warn)
+    status, error = leave_outcome(run_until_stopped, summarize_run, name=name, controls=controls, warn=warn)
     for table in status.tables.values():
         if table.state == "failed":
             click.echo(table.message, err=True)

@@ -218,11 +218,9 @@ def name_as_in_source(columns: Mapping[str, pa.DataType], names: Sequence[GivenN
 
 def _choose_types(spec: Spec, feed: Feed, shape: AnyPlan) -> tuple[InferredType, ...] | None:
     """Return the types that the table keeps; None where no value gives a column its type."""
-    if isinstance(spec.encoding, TextEncoding):
-        return None
+    has_types = not isinstance(spec.encoding, TextEncoding)
     discarded = {column.source for column in shape.discarded} if isinstance(shape, ShapePlan) else set()
-    types = tuple(column for column in feed.inferred if column.name not in discarded)
-    return types or None
+    return tuple(column for column in feed.inferred if has_types and column.name not in discarded) or None
 
 
 def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: CatalogTable) -> ColumnNames:

@@ -19,6 +19,7 @@ from lakewriter.encode.parquet_footer import list_leaf_columns
 from lakewriter.errors import NameCollisionError
 from lakewriter.expect.repeated_keys import add_keys
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
+from lakewriter.receipt import Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.report import format_count
 from lakewriter.run.checks import check_place
@@ -47,6 +48,7 @@ from lakewriter.source.first_rows import SAMPLE_ROWS
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
+from lakewriter.source.request import Feed
 from lakewriter.source.spark_jobs import is_speculative, run_in_group
 from lakewriter.source.task_sizes import read_sizes
 from lakewriter.spec.encodings import FileEncoding, ParquetEncoding
@@ -56,7 +58,6 @@ from lakewriter.spec.table_spec import TableSpec
 from lakewriter.staging.copied_files import CopyPlan
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
-from lakewriter.staging.shared_job import Attempted
 from lakewriter.staging.stage import choose_first_indexes, is_any_stage_repeated, stage
 from lakewriter.staging.task import TaskPlan
 
@@ -119,19 +120,11 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, uploads: StagedU
         # What arrives does not come again.
         copies = CopyPlan(table.stream.file_path, deletes=isinstance(feed, ArrivingFeed))
         plan = replace(plan, copies=copies)
-    attempted = load.shared.stage(load.spark, feed, plan) if load.is_of_many else None
-    is_whole = attempted is not None and attempted.whole
-    if attempted is not None and not is_whole:
-        _clear_attempted(load, table, attempted)
-    # A batch ends within its interval, and there may be thousands of them.
-    progress = None if load.kind.batch or is_whole else load.progress
-    with measure_staging(progress, table, feed, load.spark) as teller:
-        if attempted is not None and is_whole:
-            returned = Returned.parse(attempted.texts)
-        else:
-            returned = run_in_group(load.spark(), lambda: stage(feed, plan, teller))
+    returned, is_again = _stage_together(load, table, feed, plan)
+    if returned is None:
+        returned, repeated = _stage_alone(load, table, checked, plan)
+    else:
         repeated = look_for_repeated(checked.planned.watched, feed)
-    is_again = attempted is not None and not is_whole
     # Rule shared-strays
     repeats = is_again or is_speculative(load.spark()) or is_any_stage_repeated(returned)
     staged = conclude_staging(load, table, checked.planned, returned, uploads, repeats=repeats)
@@ -158,17 +151,36 @@ def _choose_inputs(load: Load, table: TableSpec, began: TableState) -> Chosen | 
     return chosen
 
 
-def _clear_attempted(load: Load, table: TableSpec, attempted: Attempted) -> None:
-    """Abort the known uploads of a table that a shared job has not staged whole.
+def _stage_together(load: Load, table: TableSpec, feed: Feed, plan: TaskPlan) -> tuple[Returned | None, bool]:
+    """Stage a table in a job with others.
 
-    Unknown uploads are found by their keys, once the table's own job has ended.
+    Return None for a table that needs a job of its own, and then True if the shared job has begun to stage it: its
+    known uploads are aborted. Unknown ones are found by their keys, once the table's own job has ended.
     """
+    attempted = load.shared.stage(load.spark, feed, plan) if load.is_of_many else None
+    if attempted is None:
+        return None, False
+    if attempted.whole:
+        return Returned.parse(attempted.texts), False
     # After a stop the shared job may have failed in any way: Spark's jobs are cancelled.
     load.stop.check()
     control, left = load.control(table), Returned.parse(attempted.texts)
     with control.note_failed_cleanup("uploads of a job that tables shared"):
         staged = chain(left.open(control.read_body).without_statistics(), Receipts(tuple(left.quarantined)))
         abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in staged))
+    return None, True
+
+
+def _stage_alone(
+    load: Load, table: TableSpec, checked: Checked, plan: TaskPlan
+) -> tuple[Returned, dict[str, Violations]]:
+    """Stage a table in a job of its own, and look for repeated values."""
+    feed = checked.feed
+    # A batch ends within its interval, and there may be thousands of them.
+    progress = None if load.kind.batch else load.progress
+    with measure_staging(progress, table, feed, load.spark) as teller:
+        returned = run_in_group(load.spark(), lambda: stage(feed, plan, teller))
+        return returned, look_for_repeated(checked.planned.watched, feed)
 
 
 def conclude_staging(
