@@ -36,13 +36,13 @@ def check_templates(folder: Path, settings: Settings) -> Iterator[str]:
     """List each value of a stage's templates that AWS would refuse, by the key of lake.yaml that made it."""
     templates = Templates.read(folder, settings.stack_names)
     keys = _list_keys(settings)
-    said: set[str] = set()
+    reported: set[str] = set()
     for template, resource in templates.list_resources():
         for kind, path, value in _list_values(templates, template, resource):
             problem = describe_violation(read_limits().get(kind, {}).get(path, {}), value)
             key = _find_key(keys, value) if problem else None
-            if problem and key and key not in said:
-                said.add(key)
+            if problem and key and key not in reported:
+                reported.add(key)
                 yield f"{key}: {problem}, in {kind} {path.replace('/*', '').replace('/', '.')}."
 
 

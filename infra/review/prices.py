@@ -112,10 +112,12 @@ class Prices:
 
     def describe_source(self) -> str:
         """Say whose prices these are, and how sure they are."""
-        said = f"By {self.source} as of {self.read:%d %B %Y}, for {self.architecture} in {self.region}: {self.evidence}"
+        basis = (
+            f"By {self.source} as of {self.read:%d %B %Y}, for {self.architecture} in {self.region}: {self.evidence}"
+        )
         if self.region == self.asked:
-            return said
-        return f"{said} {self.asked} may differ: infra/review/prices.json has no prices of it."
+            return basis
+        return f"{basis} {self.asked} may differ: infra/review/prices.json has no prices of it."
 
 
 def describe_costs(settings: Settings, templates: Templates) -> tuple[tuple[str, tuple[str, str]], ...]:

@@ -207,7 +207,7 @@ def _explain_silence(error: BotoCoreError, doing: str, access: Access) -> LakeEr
 def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError:
     details: Mapping[str, object] = error.response.get("Error", {})
     code, message = str(details.get("Code", "")), str(details.get("Message", ""))
-    said = f"{code}: {message.rstrip('.')}".strip(": ")
+    answer = f"{code}: {message.rstrip('.')}".strip(": ")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     meaning = classify(code, status, message)
     full = describe_full_disk(access.disk) if meaning in {Meaning.PASSING, Meaning.NO_BUCKET} else None
@@ -215,44 +215,45 @@ def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError
         return NoAnswerError(f"{_cut_key(doing)} failed ({code}): {full}.", remedy=make_room_remedy(access.disk))
     match meaning:
         case Meaning.PASSING:
-            return NoAnswerError(f"{doing} failed ({said}).", remedy=make_timeout_remedy(access))
+            return NoAnswerError(f"{doing} failed ({answer}).", remedy=make_timeout_remedy(access))
         case Meaning.EXPIRED:
-            return NoAnswerError(f"{doing}: the credentials have expired ({said}).", remedy=_EXPIRED_REMEDY)
+            return NoAnswerError(f"{doing}: the credentials have expired ({answer}).", remedy=_EXPIRED_REMEDY)
         case Meaning.CLOCK:
             return NoAnswerError(
-                f"{doing}: the clock of this machine and the service's differ too much ({said}).", remedy=CLOCK_REMEDY
+                f"{doing}: the clock of this machine and the service's differ too much ({answer}).", remedy=CLOCK_REMEDY
             )
         case Meaning.WRONG_KEYS:
             return CredentialsInvalidError(
-                f"{_cut_key(doing)}: the credentials are not accepted ({said}).", remedy=make_credentials_remedy(access)
+                f"{_cut_key(doing)}: the credentials are not accepted ({answer}).",
+                remedy=make_credentials_remedy(access),
             )
         case Meaning.NO_CATALOG:
-            return CatalogNotFoundError(f"{doing}: there is no such catalog ({said}).", remedy=_CATALOG_REMEDY)
+            return CatalogNotFoundError(f"{doing}: there is no such catalog ({answer}).", remedy=_CATALOG_REMEDY)
         case _:
-            return _explain_refusal(error, doing, access, said, meaning)
+            return _explain_refusal(error, doing, access, answer, meaning)
 
 
-def _explain_refusal(error: ClientError, doing: str, access: Access, said: str, meaning: Meaning) -> LakeError:
+def _explain_refusal(error: ClientError, doing: str, access: Access, answer: str, meaning: Meaning) -> LakeError:
     if doing.startswith("sts:AssumeRole"):
-        return RoleNotAssumableError(f"{doing} was refused ({said}).", remedy=make_role_remedy(access))
+        return RoleNotAssumableError(f"{doing} was refused ({answer}).", remedy=make_role_remedy(access))
     if meaning is Meaning.NO_BUCKET:
         return BucketNotFoundError(
             f"bucket {access.bucket!r} does not exist ({_cut_key(doing)}).", remedy=make_bucket_remedy(access)
         )
     if meaning is Meaning.ELSEWHERE:
-        return _explain_redirect(error, doing, access, said)
+        return _explain_redirect(error, doing, access, answer)
     is_glue = doing.startswith("glue:")
     kind = GlueAccessDeniedError if is_glue else S3AccessDeniedError
     if meaning is Meaning.DENIED:
-        return kind(f"{doing} was denied ({said}).", remedy=make_glue_remedy(access) if is_glue else S3_REMEDY)
-    return kind(f"{doing} failed ({said}).")
+        return kind(f"{doing} was denied ({answer}).", remedy=make_glue_remedy(access) if is_glue else S3_REMEDY)
+    return kind(f"{doing} failed ({answer}).")
 
 
-def _explain_redirect(error: ClientError, doing: str, access: Access, said: str) -> LakeError:
+def _explain_redirect(error: ClientError, doing: str, access: Access, answer: str) -> LakeError:
     headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     named = headers.get("x-amz-bucket-region") or error.response.get("Error", {}).get("Region")
     region = str(named) if named else None
-    where = f"it is in {region!r}" if region else said
+    where = f"it is in {region!r}" if region else answer
     return BucketRegionMismatchError(
         f"bucket {access.bucket!r} is not in {access.region!r}: {where} ({doing}).",
         remedy=make_region_remedy(access, region),

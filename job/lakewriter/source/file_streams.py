@@ -74,9 +74,9 @@ def _read_log(log: Log, names: list[str], entry: int) -> Iterator[PlannedFile]:
             f"the checkpoint has no entry {entry} in sources/0.", remedy="Restore the checkpoint whole."
         )
     for line in log.read(f"sources/0/{min(having)[2]}").decode().splitlines()[1:]:
-        said = json.loads(line)
-        if said["batchId"] == entry:
-            yield PlannedFile(to_path(said["path"]), int(said["timestamp"]))
+        file = json.loads(line)
+        if file["batchId"] == entry:
+            yield PlannedFile(to_path(file["path"]), int(file["timestamp"]))
 
 
 @dataclass

@@ -243,9 +243,9 @@ def _parse_record(key: StreamKey, row: Mapping[str, Any]) -> dict[str, Any]:
     """
     mark = {"file": row["file"], "offset": row["offset"]}
     if row["row"] is not None:
-        said = msgspec.json.decode(row["message"] or "{}", type=_Said)
-        changes = bytes(said.changes).decode() or None
-        return {ROW: row["place"], DATA: row["row"], EMITTED: said.emitted_at, CHANGES: changes, BAD: mark}
+        fields = msgspec.json.decode(row["message"] or "{}", type=_Said)
+        changes = bytes(fields.changes).decode() or None
+        return {ROW: row["place"], DATA: row["row"], EMITTED: fields.emitted_at, CHANGES: changes, BAD: mark}
     line = row["line"].encode()
     odd = Odd(message) if (message := parse_line(line)) is not None else parse_odd_line(line)
     record = odd.message.record if odd.message is not None else None

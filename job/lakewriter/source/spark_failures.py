@@ -146,9 +146,9 @@ class Origin:
         """Return the error for an exception of a call into Spark."""
         return self.explain(str(error))
 
-    def explain(self, said: str) -> LakeError:
+    def explain(self, message: str) -> LakeError:
         """Return the error for Spark's text, which includes Java's trace if there is one."""
-        text = self.redact(said)
+        text = self.redact(message)
         cause = next(filter(None, (reason(text) for reason in self.reasons)), None) or from_text(text)
         if cause is not None:
             return cause
@@ -175,9 +175,9 @@ class Origin:
             return "A statement reads the views beside it, by their names: read: {sql: ..., views: {orders: {...}}}."
         return "Check 'url', and 'dbtable' or 'query', in read.options." if self.what.startswith("jdbc") else ""
 
-    def explain_checkpoint(self, said: str) -> LakeError:
+    def explain_checkpoint(self, message: str) -> LakeError:
         """Return the error for Spark's text on the checkpoint."""
-        text = self.redact(said)
+        text = self.redact(message)
         line = find_useful_line(text)
         failed = f"table {self.table!r}: the checkpoint {self.checkpoint!r} cannot be read or written: {line}"
         if _DENIED.search(text):

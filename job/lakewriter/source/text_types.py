@@ -224,10 +224,12 @@ def _explain_text(values: _Values) -> str:
     if not fitting:
         return _explain_value(commonest, values)
     total = format_count(values.total, "value")
-    said = f"{values.count(fitting):,} of {total} are {_FAMILIES[family]}, but {_explain_value(commonest, values)}"
-    if len(odd) > 1 or not said.endswith(" is text") or not _STAND_IN.fullmatch(commonest):
-        return said
-    return f"{said}; if it means null, a CSV source can have options: {{nullValue: {json.dumps(commonest)}}}"
+    description = (
+        f"{values.count(fitting):,} of {total} are {_FAMILIES[family]}, but {_explain_value(commonest, values)}"
+    )
+    if len(odd) > 1 or not description.endswith(" is text") or not _STAND_IN.fullmatch(commonest):
+        return description
+    return f"{description}; if it means null, a CSV source can have options: {{nullValue: {json.dumps(commonest)}}}"
 
 
 def _explain_value(text: str, values: _Values) -> str:

@@ -90,9 +90,9 @@ class LockedMoment:
         self._witness.execute(_SNAPSHOT)
         self._keeper.start()
 
-    def explain(self, said: str) -> SourceFailedError | None:
-        """Return the error of the read if the lock is the reason; ``said`` is a task's error."""
-        if self._failure is None and _REFUSAL in said:
+    def explain(self, message: str) -> SourceFailedError | None:
+        """Return the error of the read if the lock is the reason; ``message`` is a task's error."""
+        if self._failure is None and _REFUSAL in message:
             return SourceFailedError(
                 f"table {self._name!r}: a connection began after {self._table} was unlocked, and would have seen "
                 "another moment.",

@@ -53,7 +53,7 @@ def find_other_format(data: bytes, path: str, form: Format, table: str) -> Sourc
     if data.startswith(form.magic):
         return None
     guess = guess_format(data)
-    what = next((said for start, _, said in MAGIC if data.startswith(start)), "")
+    what = next((what for start, _, what in MAGIC if data.startswith(start)), "")
     return SourceFailedError(
         f"table {table!r}: {path!r} is not {form.file_title}: "
         f"{f'it is {what}' if what else f'it begins with {show_start(data)}'}.",
@@ -242,11 +242,11 @@ def _find_data(path: str, names: Sequence[str]) -> Hint | None:
 def _find_odd_names(path: str, names: Sequence[str]) -> Hint | None:
     blank = [str(index + 1) for index, name in enumerate(names) if not name.strip()]
     twice = [name for name, count in Counter(name.strip().lower() for name in names).items() if count > 1 and name]
-    said = [f"no name for column {join_first(blank, _MOST_NAMES)}"] if blank else []
-    said += [f"the name {join_first(twice, _MOST_NAMES)} more than once"] if twice else []
-    if not said:
+    faults = [f"no name for column {join_first(blank, _MOST_NAMES)}"] if blank else []
+    faults += [f"the name {join_first(twice, _MOST_NAMES)} more than once"] if twice else []
+    if not faults:
         return None
     return Hint(
-        f"the header of {path!r} has {' and '.join(said)}.",
+        f"the header of {path!r} has {' and '.join(faults)}.",
         "The columns get names by their positions. Name them where the file is written, or with an sql: read.",
     )

@@ -43,10 +43,10 @@ def read_seconds(source: pa.NativeFile, footer: OrcFooter, number: int, column: 
     streams, at = dict[int, bytes](), stripe.start
     for name, value in tail:
         if name == 1 and isinstance(value, bytes):
-            said = {key: int(item) for key, item in list_fields(value) if not isinstance(item, bytes)}
-            length = said.get(3, 0)
-            if said.get(2, 0) == kind[1] and said.get(1, 0) in (_PRESENT, _DATA, _NANOS):
-                streams[said.get(1, 0)] = unpack(source.read_at(length, at), footer.codec)
+            numbers = {key: int(item) for key, item in list_fields(value) if not isinstance(item, bytes)}
+            length = numbers.get(3, 0)
+            if numbers.get(2, 0) == kind[1] and numbers.get(1, 0) in (_PRESENT, _DATA, _NANOS):
+                streams[numbers.get(1, 0)] = unpack(source.read_at(length, at), footer.codec)
             at += length
     is_valid = np.ones(stripe.rows, bool)
     if _PRESENT in streams:

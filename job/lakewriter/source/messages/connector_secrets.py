@@ -153,7 +153,7 @@ def _read_marked(source: MessageSource, environment: Mapping[str, str]) -> froze
     if "read" not in words:
         return frozenset()
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [*words[: words.index("read")], "spec"],
             cwd=source.folder,
             env=dict(environment),
@@ -164,11 +164,11 @@ def _read_marked(source: MessageSource, environment: Mapping[str, str]) -> froze
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return frozenset()
-    return frozenset(path for schema in _parse_specification(said) for path in _list_marked(schema, ()))
+    return frozenset(path for schema in _parse_specification(output) for path in _list_marked(schema, ()))
 
 
-def _parse_specification(said: bytes) -> Iterator[Any]:
-    for line in said.splitlines():
+def _parse_specification(output: bytes) -> Iterator[Any]:
+    for line in output.splitlines():
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):

@@ -242,8 +242,8 @@ def _parse_trace(position: int, trace: _Trace) -> Event | None:
         return Event(position, "status", _to_key(status.stream_descriptor), status.status)
     if trace.type == "ERROR" and trace.error is not None:
         error = trace.error
-        said = error.message or error.internal_message or "no reason given"
-        return Event(position, "error", _to_key(error.stream_descriptor), said)
+        reason = error.message or error.internal_message or "no reason given"
+        return Event(position, "error", _to_key(error.stream_descriptor), reason)
     return None
 
 

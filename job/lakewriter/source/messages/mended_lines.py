@@ -138,10 +138,10 @@ def _mend_record(line: bytes, record: msgspec.Raw, fault: str, *, changed: bool)
         return Odd(stream=stream, fault=fault, is_record=True)
     changes = list(_list_changes(values["record"]["data"], "")) if values else []
     meta = _merge_changes(members.get("meta", _NULL), changes)
-    said = members.get("emitted_at", _NULL)
-    emitted_at = _parse_milliseconds(said)
+    stated = members.get("emitted_at", _NULL)
+    emitted_at = _parse_milliseconds(stated)
     mended = [change["field"] for change in changes]
-    if emitted_at is None and bytes(said) != b"null":
+    if emitted_at is None and bytes(stated) != b"null":
         mended.append("emitted_at")
     return Odd(Message("RECORD", Record(identity.stream, data, emitted_at, identity.namespace, meta)), tuple(mended))
 

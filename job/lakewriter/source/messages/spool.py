@@ -114,8 +114,10 @@ def run_connector(source: MessageSource, state: str | None, to: Spool) -> tuple[
                 # It may wait for its source, and leaving the context waits for it.
                 process.terminate()
                 raise
-        said = _read_end(errors, mask) if process.returncode else ""
-    failure = f"the connector {source.command[0]!r} ended with exit code {process.returncode}" + (said and f": {said}")
+        reason = _read_end(errors, mask) if process.returncode else ""
+    failure = f"the connector {source.command[0]!r} ended with exit code {process.returncode}" + (
+        reason and f": {reason}"
+    )
     return files, failure if process.returncode else "", mask
 
 
@@ -123,5 +125,5 @@ def _read_end(errors: IO[bytes], mask: ConnectorMask) -> str:
     """Return the end of a connector's standard error, without its secrets."""
     # More is read than shown, so that no part of a secret is shown that begins before.
     errors.seek(max(errors.seek(0, os.SEEK_END) - _TAIL - _SECRET_BYTES, 0))
-    said = errors.read().decode(errors="replace")
-    return mask.of_texts.mask(said)[-_TAIL:].strip() if said.strip() else ""
+    output = errors.read().decode(errors="replace")
+    return mask.of_texts.mask(output)[-_TAIL:].strip() if output.strip() else ""
