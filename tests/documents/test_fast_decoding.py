@@ -5,16 +5,18 @@ Each value is in a batch of its own, so that nothing beside it makes the batch e
 
 import json
 import random
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lakewriter.documents import decoding
-from lakewriter.documents.arrow_lines import join_documents
+from lakewriter.documents.arrow_lines import Refusal, join_documents, parse_json, parse_ranges
 from lakewriter.documents.decoding import Documents
 from lakewriter.documents.fast_decoding import find_parsed_type, parse_plain
 from lakewriter.documents.schema import make_record_type
@@ -238,3 +240,39 @@ def test_random_records(data: st.DataObject) -> None:
     records = [data.draw(conforming(schema)) for _ in range(data.draw(st.integers(1, 4)))]
     record = make_record_type(schema)
     build_both(record, [json.dumps(one if isinstance(one, dict) else {}) for one in records])
+
+
+ALIKE: list[tuple[str, pa.DataType, Callable[[int], object], int]] = [
+    # what is odd in one line of 500, the type, the value on an odd line, how often Arrow parses
+    ("a text", pa.int64(), lambda row: f"x{row}", 2),
+    ("a boolean", pa.int64(), lambda row: row % 2 == 0, 2),
+    ("an object", pa.int64(), lambda row: {"a": row}, 2),
+    ("an array", pa.int64(), lambda row: [row], 2),
+    ("a number", pa.bool_(), lambda row: -row - 1, 2),
+    ("another fraction each", pa.int64(), lambda row: row + 0.25, 2),
+    ("another exponent each", pa.int64(), lambda row: float(f"{row + 1}e30"), 2),
+    ("more than 64 bits", pa.int64(), lambda row: 2**70 + row, 2),
+    ("too many places", pa.decimal256(10, 2), lambda row: row + 0.125, 2),
+    ("a text and a fraction", pa.int64(), lambda row: row + 0.25 if row % 1000 else "x", 3),
+]
+
+
+@pytest.mark.parametrize(("odd", "kind", "make", "most"), ALIKE, ids=[odd for odd, *_ in ALIKE])
+def test_what_is_refused_is_cut_out_with_its_like(odd, kind, make, most):
+    """The member ``other`` has such values everywhere, and is not cut out for it."""
+    plain = True if pa.types.is_boolean(kind) else 7
+    values = [make(row) if row % 500 == 0 else plain for row in range(5000)]
+    rows = [{"a": {"v": value}, "other": 7.25} for value in values]
+    texts = [json.dumps(row) for row in rows]
+    lines = join_documents(pa.array(texts))
+    schema = pa.schema([("a", pa.struct([("v", kind)])), ("other", pa.float64())])
+    calls, parsed = 0, list[int]()
+
+    def parse(data: bytes, count: int) -> pa.Table | Refusal:
+        nonlocal calls
+        calls += 1
+        return parse_json(data, count, schema)
+
+    for numbers, _ in parse_ranges(lines, np.arange(len(texts)), parse):
+        parsed += numbers.tolist()
+    assert (calls, parsed) == (most, [row for row in range(5000) if row % 500])

@@ -5,11 +5,11 @@ the definition of a plain line: a second document on a line, ``NaN``, bytes that
 process: depth, a document that is no object, a decimal with a negative exponent.
 """
 
-import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Final, TypeVar
 
 import numpy as np
@@ -29,18 +29,34 @@ _ROWS_PER_REFUSAL: Final = 256
 """A block may be refused so many times, and once more for each of so many rows, before the rest is parsed exactly."""
 _FEW: Final = 16
 """The number of lines up to which a part is not halved again."""
+_MOST_ALIKE: Final = 64
+"""Of so many lines one may have a value of the kind that was refused, to be cut out with all of its like."""
 _IN_ROW: Final = re.compile(r" in row ([0-9]+)$")
-_VALUE: Final = re.compile(r"couldn't parse:(.+)$", re.DOTALL)
+_BEHIND: Final = rb"\s*+[,}\]]"
+_CHANGED: Final = re.compile(r"Column\((?:.*/)?(.+)\) changed from \w+ to (\w+) in row", re.DOTALL)
+_FIRST_BYTES: Final = {
+    "string": rb'"',
+    "number": rb"[-0-9]",
+    "boolean": rb"[tf]",
+    "object": rb"\{",
+    "array": rb"\[",
+}
+"""The first byte of a value, by the name that pyarrow gives its kind."""
+_VALUE: Final = re.compile(r"(?:couldn't parse:|\(\d+, \d+\): )([^ ]+)(?: requires .*)?$", re.DOTALL)
 _FAR_PLACES: Final = re.compile(rb"[eE]-0*+(?:[2-9][0-9]|1[0-9]{2})|\.[0-9]{19}[0-9]*+[eE]-")
 """A negative exponent of 20 or more, or one behind 19 or more places: others are 38 places at most."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The lines that a parser refuses, or the text of a number that it does not convert, as far as it says so."""
+    """The row that a parser refuses, or the text of a number that it does not convert, as far as it says so.
 
-    rows: Sequence[int] = ()
+    ``alike`` finds values of the name and the kind that it refuses, which other lines may have too.
+    """
+
+    row: int | None = None
     number: bytes | None = None
+    alike: re.Pattern[bytes] | None = None
 
 
 ANY: Final = Refusal()
@@ -53,7 +69,7 @@ def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | 
         return ANY
     try:
         table = pj.read_json(
-            io.BytesIO(data),
+            pa.BufferReader(data),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
             parse_options=pj.ParseOptions(explicit_schema=schema, newlines_in_values=False),
         )
@@ -61,12 +77,25 @@ def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | 
         table.validate()
     except pa.ArrowException as error:
         row, number = _IN_ROW.search(str(error)), _VALUE.search(str(error))
-        return Refusal((int(row[1]),) if row else (), number[1].encode() if number else None)
+        return Refusal(int(row[1]) if row else None, number[1].encode() if number else None, _find_alike(str(error)))
     except UnicodeDecodeError:
         # For a key that is no UTF-8 pyarrow's own error cannot be decoded.
         return ANY
     # Each line begins and ends as an object does: if there are as many rows as lines, each line is one row.
     return table if table.num_rows == count else ANY
+
+
+def _find_alike(error: str) -> re.Pattern[bytes] | None:
+    """Return the pattern of values with the name and the kind of one that is not of its column's kind."""
+    changed = _CHANGED.search(error)
+    if changed is None or changed[2] not in _FIRST_BYTES:
+        return None
+    return _make_pattern(changed[1].encode(), _FIRST_BYTES[changed[2]])
+
+
+def _make_pattern(name: bytes, value: bytes) -> re.Pattern[bytes]:
+    """Return the pattern of members of a name whose values begin in one way."""
+    return re.compile(b'"' + re.escape(name) + rb'"\s*+:\s*+' + value)
 
 
 def _has_far_places(data: bytes) -> bool:
@@ -127,11 +156,19 @@ class TextLines:
 
     def find(self, number: bytes) -> Offsets:
         """Return the numbers of lines with a number of this spelling, and maybe of some with a longer one."""
-        return self.find_lines(re.compile(re.escape(number) + rb"\s*+[,}\]]"))
+        return self.find_lines(re.compile(re.escape(number) + _BEHIND))
 
-    def find_lines(self, pattern: re.Pattern[bytes]) -> Offsets:
-        """Return the numbers of lines in which a pattern occurs; one that begins with a letter is found fastest."""
-        offsets = np.array([match.start() for match in pattern.finditer(self.data)], np.int64)
+    def list_names(self, number: bytes, within: Offsets) -> set[bytes]:
+        """Return the names of members that are this number in some lines."""
+        pattern = re.compile(rb'"([^"\\]+)"\s*+:\s*+' + re.escape(number) + _BEHIND)
+        return {match[1] for line in within.tolist() for match in pattern.finditer(self.get(line))}
+
+    def find_lines(self, pattern: re.Pattern[bytes], most: int | None = None) -> Offsets:
+        """Return the numbers of lines in which a pattern occurs, with ``most`` up to so many occurrences.
+
+        A pattern that begins with a letter is found fastest.
+        """
+        offsets = np.array([match.start() for match in islice(pattern.finditer(self.data), most)], np.int64)
         return np.unique(np.searchsorted(self.starts, offsets, side="right") - 1)
 
 
@@ -202,16 +239,14 @@ Parsed = TypeVar("Parsed")
 
 
 def parse_ranges(
-    lines: TextLines, numbers: Offsets, parse: Callable[[bytes, int], Parsed | Refusal], most: int | None = None
+    lines: TextLines, numbers: Offsets, parse: Callable[[bytes, int], Parsed | Refusal]
 ) -> Iterator[tuple[Offsets, Parsed]]:
-    """Yield the results of ``parse``, for at most so many lines at a time, with the numbers of the lines.
+    """Yield the results of ``parse`` with the numbers of their lines.
 
-    A line that is refused is left out, and so are the lines with a number that is refused. Parts that are refused
-    without either are halved until few are left.
+    Lines that are refused are left out, with their like if these are few. Parts that are refused without a line or a
+    number are halved until few are left.
     """
-    size = most or max(len(numbers), 1)
-    waiting = [numbers[start : start + size] for start in range(0, len(numbers), size)][::-1]
-    refusals = _MOST_REFUSALS + len(numbers) // _ROWS_PER_REFUSAL
+    waiting, refusals = [numbers], _MOST_REFUSALS + len(numbers) // _ROWS_PER_REFUSAL
     while waiting:
         part = waiting.pop()
         if not len(part):
@@ -228,14 +263,34 @@ def parse_ranges(
 
 def _cut_out(lines: TextLines, part: Offsets, refusal: Refusal) -> list[Offsets]:
     """Return what is left of a part, the last range first."""
-    if len(refusal.rows) == 1 and refusal.rows[0] < len(part):
-        row = refusal.rows[0]
-        return [part[row + 1 :], part[:row]]
-    if refusal.rows and max(refusal.rows) < len(part):
-        return [np.delete(part, refusal.rows)]
+    row = refusal.row
+    if row is not None and row < len(part):
+        if refusal.alike is None:
+            return [part[row + 1 :], part[:row]]
+        return [_leave_out_alike(lines, np.delete(part, row), [refusal.alike])]
     if refusal.number is not None:
-        rest = np.setdiff1d(part, lines.find(refusal.number), assume_unique=True)
-        if len(rest) < len(part):
-            return [rest]
+        found = np.intersect1d(part, lines.find(refusal.number), assume_unique=True)
+        if len(found):
+            names = lines.list_names(refusal.number, found[:_FEW])
+            patterns = [_make_pattern(name, b"-?" + _describe_digits(refusal.number)) for name in names]
+            return [_leave_out_alike(lines, np.setdiff1d(part, found, assume_unique=True), patterns)]
     half = len(part) // 2
     return [part[half:], part[:half]] if len(part) > _FEW else []
+
+
+def _leave_out_alike(lines: TextLines, part: Offsets, patterns: Iterable[re.Pattern[bytes]]) -> Offsets:
+    """Return a part without the lines in which a pattern occurs, unless these are many: then they are not refused."""
+    most = len(lines) // _MOST_ALIKE + 1
+    for pattern in patterns:
+        alike = lines.find_lines(pattern, most)
+        if len(alike) < most:
+            part = np.setdiff1d(part, alike, assume_unique=True)
+    return part
+
+
+def _describe_digits(number: bytes) -> bytes:
+    """Return a pattern of numbers without their sign that have an exponent, as many places or as many digits."""
+    if b"e" in number.lower():
+        return rb"[0-9.]++[eE]"
+    whole, point, places = number.lstrip(b"-").partition(b".")
+    return rb"[0-9]++\.[0-9]{%d}" % len(places) if point else b"[0-9]{%d}" % len(whole)

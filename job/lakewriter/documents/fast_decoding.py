@@ -6,6 +6,7 @@ What Arrow refuses, or may read in another way, is left to the exact decoder, ro
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -16,9 +17,7 @@ import pyarrow.types as pt
 from lakewriter.documents.arrow_lines import (
     Mask,
     Offsets,
-    Refusal,
     TextLines,
-    change_leaves,
     mask_floats,
     parse_json,
     parse_ranges,
@@ -41,10 +40,6 @@ _ESCAPED_NULL: Final = re.compile(rb'\\.[^"\\]*"\s*:\s*null')
 _SMALL: Final = re.compile(rb"[0-9.][eE]-[0-9]|0{300}")
 """A part of a number that is too close to zero for a double."""
 _SMALL_PARTS: Final = (b"e-", b"E-", b"0" * 300)
-_BEYOND: Final = 2.0**63
-"""The first double beyond the integers of 64 bits."""
-_ROWS: Final = 512
-"""The lines that are parsed at a time: of more of them too many are parsed twice where one is refused."""
 
 
 def find_parsed_type(t: DocumentType) -> pa.DataType | None:
@@ -70,21 +65,8 @@ class Parsed:
 
 def parse_plain(lines: TextLines, kind: pa.StructType) -> list[Parsed]:
     """Parse the documents that Arrow reads as the exact decoder does; those with the same members are together."""
-    schema, wide = pa.schema(list(kind)), pa.schema(list(change_leaves(kind, _widen)))
-
-    def parse(data: bytes, count: int) -> pa.Table | Refusal:
-        table = parse_json(data, count, schema)
-        if not isinstance(table, Refusal) or table.number is None:
-            return table
-        # Of the numbers that are no integers Arrow names the first one alone.
-        doubles = parse_json(data, count, wide)
-        if isinstance(doubles, Refusal):
-            return doubles
-        rows = np.flatnonzero(mask_floats(_make_documents([doubles]), kind, _is_no_integer))
-        return Refusal(rows.tolist()) if len(rows) else table
-
-    groups: dict[str, list[tuple[Offsets, pa.Table]]] = {}
-    for numbers, table in parse_ranges(lines, _find_plain(lines), parse, _ROWS):
+    parse, groups = partial(parse_json, schema=pa.schema(list(kind))), dict[str, list[tuple[Offsets, pa.Table]]]()
+    for numbers, table in parse_ranges(lines, _find_plain(lines), parse):
         groups.setdefault(str(table.schema), []).append((numbers, table))
     parts = []
     for group in groups.values():
@@ -99,10 +81,6 @@ def parse_plain(lines: TextLines, kind: pa.StructType) -> list[Parsed]:
 def _make_documents(tables: list[pa.Table]) -> pa.StructArray:
     columns = [column.combine_chunks() for column in pa.concat_tables(tables).columns]
     return pa.StructArray.from_arrays(columns, fields=list(tables[0].schema))
-
-
-def _widen(leaf: pa.DataType) -> pa.DataType:
-    return pa.float64() if pt.is_integer(leaf) else leaf
 
 
 def _find_plain(lines: TextLines) -> Offsets:
@@ -128,14 +106,6 @@ def _find_doubts(documents: pa.StructArray, kind: pa.DataType, lines: TextLines,
     if any(part in data for part in _SMALL_PARTS):
         doubts[[row for row in zeros.tolist() if _SMALL.search(lines.get(numbers[row]))]] = True
     return doubts
-
-
-def _is_no_integer(array: pa.Array, kind: pa.DataType) -> Mask:
-    if not pt.is_integer(kind):
-        return np.zeros(len(array), np.bool_)
-    values: npt.NDArray[np.float64] = array.fill_null(0.0).to_numpy()
-    mask: Mask = (np.trunc(values) != values) | (np.abs(values) >= _BEYOND)
-    return mask
 
 
 def _is_odd(array: pa.Array, _kind: pa.DataType) -> Mask:
