@@ -4,16 +4,16 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from statistics import median_low
 from typing import Final, TypeVar
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import LakeError
-from lakewriter.operate.loads import READERS, Loads
+from lakewriter.operate.loads import Loads
 from lakewriter.pages.load_page import CHARTED, SPARK_STARTS, render_load
 from lakewriter.pages.load_record import MOST_COLUMNS, FileSizes, LoadedTable, LoadRecord
 from lakewriter.report import ErrorReport, RunReport, TableResult
@@ -165,12 +165,8 @@ def _read_intents(report: RunReport, controls: Mapping[str, Control]) -> dict[st
         except LakeError:
             return None
 
-    with ThreadPoolExecutor(READERS, thread_name_prefix="intent") as pool:
-        return {
-            name: intent
-            for name, intent in zip(committed_names, pool.map(read, committed_names), strict=True)
-            if intent is not None
-        }
+    intents = zip(committed_names, call_all(read, committed_names), strict=True)
+    return {name: intent for name, intent in intents if intent is not None}
 
 
 def find_own_seconds(result: TableResult, phases: Mapping[str, Mapping[str, float]]) -> float:

@@ -1,12 +1,12 @@
 """Read the records of loads from the control objects of a pipeline, the newest load first."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Final
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.history import LoadObject, PastLoad, group_loads
 from lakewriter.control_object import Parsed, parse
@@ -15,8 +15,6 @@ from lakewriter.pages.load_record import AttemptEnd, LoadedTable, LoadRecord
 from lakewriter.report import TableReport
 from lakewriter.spec.load_ids import make_undo_job_id
 
-READERS: Final = 8
-"""Requests at a time: each record is a request of its own."""
 _UNFINISHED: Final = datetime.max.replace(tzinfo=UTC)
 """A load that has not finished is newer than those that have."""
 MOST_READ: Final = 200
@@ -98,8 +96,7 @@ class Loads:
 
         S3 keeps times to the second. The records decide the order of loads that wrote in the same second.
         """
-        with ThreadPoolExecutor(READERS, thread_name_prefix="load") as pool:
-            records = list(zip(loads, pool.map(self.read_record, loads), strict=True))
+        records = list(zip(loads, call_all(self.read_record, loads), strict=True))
         records.sort(key=lambda pair: (pair[0].at, pair[1].finished or _UNFINISHED), reverse=True)
         return [record for _, record in records]
 

@@ -105,7 +105,7 @@ class UndoPlan:
 
 @dataclass
 class UndoPlanner:
-    """Plans undos of one table on ``state``. ``before`` and ``after`` are its live loads that began before and after
+    """Plans undos of one table on ``state``. ``before`` and ``after`` are its live loads of before and after
     the load, the oldest first; ``is_whole`` says that the records of all its loads are kept,
     ``is_partial`` that other tables of the pipeline are left out; ``gone`` are the loads that are undone before."""
 
