@@ -279,6 +279,8 @@ CASES = [
     ("manifest list truncated", ICEBERG, metadata_damaged, ["metadata_damaged LOAD_GONE"]),
     # Records.
     ("rows of the report", GLUE, record("report", rows=5), ["records_disagree PENDING_UNRECOVERABLE"]),
+    ("changed values of the report", GLUE, record("report", changes=5), ["records_disagree PENDING_UNRECOVERABLE"]),
+    ("notes of the report, which the intent does not decide", GLUE, record("report", notes=["slow"]), []),
     ("keys of the report", STREAM, record("report", keys=[]), ["records_disagree PENDING_UNRECOVERABLE"]),
     ("report truncated", GLUE, damaged("report"), ["record_damaged PENDING_UNRECOVERABLE"]),
     ("rows of a receipt", GLUE, receipt(rows=5), ["records_disagree PENDING_UNRECOVERABLE", "rows_differ KEY_EXISTS"]),
