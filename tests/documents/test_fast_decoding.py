@@ -259,10 +259,10 @@ ALIKE: list[tuple[str, pa.DataType, Callable[[int], object], int]] = [
 
 @pytest.mark.parametrize(("odd", "kind", "make", "most"), ALIKE, ids=[odd for odd, *_ in ALIKE])
 def test_what_is_refused_is_cut_out_with_its_like(odd, kind, make, most):
-    """The member ``other`` has such values everywhere, and is not cut out for it."""
+    """The member ``other`` has such values everywhere, one of them the same, and is not cut out for it."""
     plain = True if pa.types.is_boolean(kind) else 7
     values = [make(row) if row % 500 == 0 else plain for row in range(5000)]
-    rows = [{"a": {"v": value}, "other": 7.25} for value in values]
+    rows = [{"a": {"v": value}, "other": 500.25} for value in values]
     texts = [json.dumps(row) for row in rows]
     lines = join_documents(pa.array(texts))
     schema = pa.schema([("a", pa.struct([("v", kind)])), ("other", pa.float64())])

@@ -33,6 +33,9 @@ _MOST_ALIKE: Final = 64
 """Of so many lines one may have a value of the kind that was refused, to be cut out with all of its like."""
 _IN_ROW: Final = re.compile(r" in row ([0-9]+)$")
 _BEHIND: Final = rb"\s*+[,}\]]"
+_NAME: Final = re.compile(rb'"([^"\\]+)"\s*+:\s*\Z')
+_LONGEST_NAME: Final = 80
+_MOST_NAMED: Final = 4096
 _CHANGED: Final = re.compile(r"Column\((?:.*/)?(.+)\) changed from \w+ to (\w+) in row", re.DOTALL)
 _FIRST_BYTES: Final = {
     "string": rb'"',
@@ -158,10 +161,14 @@ class TextLines:
         """Return the numbers of lines with a number of this spelling, and maybe of some with a longer one."""
         return self.find_lines(re.compile(re.escape(number) + _BEHIND))
 
-    def list_names(self, number: bytes, within: Offsets) -> set[bytes]:
-        """Return the names of members that are this number in some lines."""
-        pattern = re.compile(rb'"([^"\\]+)"\s*+:\s*+' + re.escape(number) + _BEHIND)
-        return {match[1] for line in within.tolist() for match in pattern.finditer(self.get(line))}
+    def list_names(self, number: bytes) -> set[bytes]:
+        """Return the names of the first members that are a number of this spelling."""
+        pattern, names = re.compile(re.escape(number) + _BEHIND), set[bytes]()
+        for match in islice(pattern.finditer(self.data), _MOST_NAMED):
+            start = match.start()
+            name = _NAME.search(self.data, max(start - _LONGEST_NAME, 0), start)
+            names |= {name[1]} if name else set()
+        return names
 
     def find_lines(self, pattern: re.Pattern[bytes], most: int | None = None) -> Offsets:
         """Return the numbers of lines in which a pattern occurs, with ``most`` up to so many occurrences.
@@ -269,11 +276,13 @@ def _cut_out(lines: TextLines, part: Offsets, refusal: Refusal) -> list[Offsets]
             return [part[row + 1 :], part[:row]]
         return [_leave_out_alike(lines, np.delete(part, row), [refusal.alike])]
     if refusal.number is not None:
-        found = np.intersect1d(part, lines.find(refusal.number), assume_unique=True)
-        if len(found):
-            names = lines.list_names(refusal.number, found[:_FEW])
-            patterns = [_make_pattern(name, b"-?" + _describe_digits(refusal.number)) for name in names]
-            return [_leave_out_alike(lines, np.setdiff1d(part, found, assume_unique=True), patterns)]
+        names = lines.list_names(refusal.number)
+        patterns = [_make_pattern(name, b"-?" + _describe_digits(refusal.number)) for name in names]
+        rest = _leave_out_alike(lines, part, patterns)
+        if len(rest) == len(part):
+            rest = np.setdiff1d(part, lines.find(refusal.number), assume_unique=True)
+        if len(rest) < len(part):
+            return [rest]
     half = len(part) // 2
     return [part[half:], part[:half]] if len(part) > _FEW else []
 
@@ -292,5 +301,5 @@ def _describe_digits(number: bytes) -> bytes:
     """Return a pattern of numbers without their sign that have an exponent, as many places or as many digits."""
     if b"e" in number.lower():
         return rb"[0-9.]++[eE]"
-    whole, point, places = number.lstrip(b"-").partition(b".")
-    return rb"[0-9]++\.[0-9]{%d}" % len(places) if point else b"[0-9]{%d}" % len(whole)
+    whole, point, fraction = number.lstrip(b"-").partition(b".")
+    return rb"[0-9]++\.[0-9]{%d}" % len(fraction) if point else b"[0-9]{%d}" % len(whole)
