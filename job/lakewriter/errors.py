@@ -266,7 +266,8 @@ class ConcurrentLoadError(LakeError):
 
 
 class CheckpointLostError(LakeError):
-    """A continuous run's checkpoint does not match what the table has: continuing would repeat or leave out rows."""
+    """A continuous run's checkpoint does not match what the table, or its source, has: continuing would repeat or leave
+    out rows."""
 
     code = "CHECKPOINT_LOST"
 

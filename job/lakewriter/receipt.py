@@ -64,13 +64,15 @@ class Cursor(ControlObject):
     """The highest value of the cursor column: its Arrow type and exact text (timestamps: UTC microseconds).
 
     ``edge`` has the keys of a database's rows that have the value, each as a JSON list of its columns' texts: the next
-    load reads the other rows that have the value. ``edge`` is empty where the keys are not known. ``shapes`` are those
-    of the texts that were compared, for the process that loads: no intent and no state has them.
+    load reads the other rows that have the value. ``edge`` is empty where the keys are not known. ``topic`` is the id
+    of the Kafka topic that has counted an offset. ``shapes`` are those of the texts that were compared, for the process
+    that loads: no intent and no state has them.
     """
 
     type: str
     text: str
     edge: tuple[str, ...] = Field((), exclude_if=is_empty)
+    topic: str = Field("", exclude_if=is_blank)
     shapes: TextShapes | None = Field(None, exclude_if=is_none)
 
     def __init__(self, type: str, text: str, **later: Any) -> None:  # noqa: A002 - the field's name

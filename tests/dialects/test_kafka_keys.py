@@ -46,6 +46,39 @@ def test_loss_of_messages_is_told(tmp_path, value, is_told):
     assert any("'failOnDataLoss' is false" in warning for warning in spec.warnings) == is_told
 
 
+OF_STREAMS = [
+    # read, the options that only a stream follows; Spark's pages of both sources list them for streaming alone
+    (TOPIC, ""),
+    ({"format": "kafka", "options": SERVERS | {"maxOffsetsPerTrigger": 5}}, "'maxOffsetsPerTrigger'"),
+    (
+        {"format": "Kafka", "options": SERVERS | {"MINOFFSETSPERTRIGGER": 5, "maxTriggerDelay": "1m"}},
+        "'MINOFFSETSPERTRIGGER', 'maxTriggerDelay'",
+    ),
+    (
+        {
+            "sql": "SELECT * FROM t",
+            "views": {"t": {"format": "kafka", "options": SERVERS | {"minOffsetsPerTrigger": 1}}},
+        },
+        "'minOffsetsPerTrigger'",
+    ),
+    ({"format": "csv", "path": "a.csv", "options": {"header": True, "cleanSource": "delete"}}, "'cleanSource'"),
+    # A driver may have a property of any name.
+    ({"format": "jdbc", "options": {"url": "jdbc:x:y", "dbtable": "t", "latestFirst": True}}, ""),
+]
+
+
+@pytest.mark.parametrize(("read", "names"), OF_STREAMS)
+def test_options_of_streams_are_told(tmp_path, read, names):
+    tables = [{"table": "t", "schema": "s", "read": read}]
+
+    def warn(**more):
+        warnings = load_spec(files.lake(tmp_path, tables=tables, top=more)).warnings
+        return [text for text in warnings if "without effect in a single load" in text]
+
+    assert [names in text for text in warn()] == [True] * bool(names)
+    assert warn(checkpoint="ck") == []
+
+
 LEVELS = [
     # format, options, the isolation level; a consumer's own default, read_uncommitted, delivers what was aborted
     ("kafka", {}, "read_committed"),

@@ -98,12 +98,23 @@ class Topics:
         topic.configs({key.replace("_", "."): value for key, value in config.items()})
         self._admin.createTopics([topic]).all().get()
 
-    def drop_before(self, name: str, offset: int) -> None:
-        """Delete the messages of partition 0 below the offset, as retention does."""
+    def delete(self, name: str) -> None:
+        """Delete a topic, and wait until a new one may have its name."""
+        self._admin.deleteTopics([name]).all().get()
+        while name in self._admin.listTopics().names().get():
+            time.sleep(0.1)
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+        more = self._kafka.clients.admin.NewPartitions.increaseTo(partitions)
+        self._admin.createPartitions({name: more}).all().get()
+
+    def drop_before(self, name: str, offset: int, partition: int = 0) -> None:
+        """Delete the messages of a partition below the offset, as retention does."""
         # The class has a method of the same name, which hides this one from Py4J.
         fqn = "org.apache.kafka.clients.admin.RecordsToDelete"
         before = JavaMember("beforeOffset", None, f"{STATIC_PREFIX}{fqn}", self._gateway._gateway_client)
-        self._admin.deleteRecords({self._kafka.common.TopicPartition(name, 0): before(offset)}).all().get()
+        self._admin.deleteRecords({self._kafka.common.TopicPartition(name, partition): before(offset)}).all().get()
 
     def send(self, topic: str, *messages: dict[str, Any], producer: Any = None) -> None:
         """Send messages of ``value``, ``key``, ``partition``, ``timestamp`` and ``headers``, and wait for each."""

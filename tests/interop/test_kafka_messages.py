@@ -73,7 +73,12 @@ CASES: dict[str, tuple[dict[str, Any], str, Any]] = {
     ),
     "partial": ({"subscribe": "two", "startingOffsets": '{"two":{"0":0}}'}, "", "Give every partition of the topics"),
     "latest": ({"subscribe": "two", "startingOffsets": "latest"}, "", "A single load reads what is there"),
-    "nanoseconds": ({"subscribe": "nanoseconds"}, "", "long overflow"),
+    "nanoseconds": ({"subscribe": "nanoseconds"}, "", "may have been sent as nanoseconds. Set startingOffsets above"),
+    "absent": ({"assign": '{"two":[0,7]}'}, "", "names two/7, and 'two' has 2 partitions, counted from 0"),
+    "unmatched": ({"subscribePattern": "two.+"}, "", "no topic matches read.options 'subscribePattern', 'two.+'"),
+    # Below are cursors on offsets; what happens to their topics between two loads is said there.
+    "anew": ({"assign": '{"anew":[0]}'}, "value", [(0, b"0")]),
+    "gone": ({"assign": '{"gone":[0]}'}, "value", [(0, b"0")]),
 }
 
 
@@ -90,7 +95,8 @@ def fill(topics):
     topics.send("plain", *plain, {"value": b"\xff\xfe", "key": b"\xff"})
     topics.make("headers")
     topics.send("headers", {"value": b"h", "headers": [("a", b"1"), ("a", b"2"), ("n", None)]}, {"value": b"none"})
-    topics.make("times")
+    # Else the broker deletes the message of 1970, half a minute after its start.
+    topics.make("times", retention_ms="-1")
     times = (0, 1_800_000_000_123, 253_402_300_799_999)
     topics.send("times", *[{"value": b"t", "timestamp": each} for each in times])
     topics.make("nanoseconds")
@@ -107,6 +113,9 @@ def fill(topics):
     topics.send("registry", {"value": b'\0\0\0\0\7{"id":1}'})
     topics.make("two", 2)
     topics.send("two", {"value": b"p0"}, {"value": b"p1", "partition": 1})
+    for name in ("anew", "gone"):
+        topics.make(name)
+        topics.send(name, {"value": b"0"})
     topics.make("tx")
     for end in ("commit", "abort"):
         producer = topics.begin(end)
@@ -155,7 +164,8 @@ def test_messages(tmp_path, tmp_path_factory, aws, bucket, monkeypatch):
             view = {"messages": {"format": "kafka", "options": servers | {"subscribe": "plain"}}}
             sql = "SELECT CAST(key AS STRING) AS key FROM messages"
             tables["text"] = {"table": "text", "read": {"sql": sql, "views": view}}
-            tables["one"]["cursor"] = "offset"
+            for name in ("one", "anew", "gone"):
+                tables[name]["cursor"] = "offset"
             first = load(tmp_path, "first", list(tables.values()))
             wrong: list[Any] = []
             for name, (_, column, expected) in CASES.items():
@@ -173,7 +183,15 @@ def test_messages(tmp_path, tmp_path_factory, aws, bucket, monkeypatch):
             again = load(tmp_path, "first", [tables["several"]])
             assert again["several"]["status"] == "already_done"
             assert len(read(aws, "several", "first")) == 3
-            load(tmp_path, "second", [tables["one"], tables["committed"]])
+            topics.delete("anew")
+            topics.make("anew")
+            topics.send("anew", {"value": b"new"}, {"value": b"new"})
+            topics.send("gone", {"value": b"1"}, {"value": b"2"})
+            topics.drop_before("gone", 2)
+            second = load(tmp_path, "second", [tables[name] for name in ("one", "committed", "anew", "gone")])
+            assert second["anew"]["code"] == second["gone"]["code"] == "SOURCE_FAILED"
+            assert "the cursor, 0, is an offset of" in second["anew"]["message"]
+            assert "gone/0 begins at 2, and the last load has read up to 0" in second["gone"]["message"]
             assert show(aws, "one", "second", "value") == [(1, b"next")]
             settled = [(0, b"committed"), (4, b"open"), (5, b"after")]
             assert show(aws, "committed", "second", "value") == settled

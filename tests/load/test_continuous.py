@@ -24,6 +24,7 @@ from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
 from lakewriter.source import streams
 from lakewriter.source.feed import open_feed
+from lakewriter.source.stream_checkpoint import read_offsets
 from tests.iceberg.tables import ICEBERG, IcebergLake
 from tests.load.lakes import BUCKET, PREFIX, Lake, completes, read_quarantine
 from tests.load.materializations import Materialization, Running, UnderPrefix, binding
@@ -95,6 +96,13 @@ def test_what_a_schema_does_not_name_is_noted_once(wiki):
     (last,) = run.minutes
     assert (last.rows, last.batches, last.failures, last.state) == (3, 2, 0, "stopped")
     assert last.freshness_seconds < 60
+
+
+def test_a_single_load_says_which_options_it_does_not_follow(wiki):
+    arrive(wiki, 0)
+    (table,) = wiki.load("a").tables
+    notes = [note for note in table.notes if "without effect in a single load" in note]
+    assert ["'maxFilesPerTrigger'" in note for note in notes] == [True]
 
 
 def test_a_backlog_comes_in_bounded_batches_and_a_restart_goes_on(wiki):
@@ -188,7 +196,7 @@ OFFSETS = [
 
 @pytest.mark.parametrize(("log", "offsets"), OFFSETS)
 def test_offsets_count_rows(log, offsets):
-    assert streams.read_offsets(log.encode()) == offsets
+    assert read_offsets(log.encode()) == offsets
 
 
 def test_a_copy_of_the_checkpoint_that_is_overtaken_while_it_stages_is_lost(wiki, spark):

@@ -119,8 +119,11 @@ OF_KAFKA = [
     ("This server does not host this topic-partition.", "A topic of read.options 'subscribe' does not exist"),
     ("Fetch position FetchPosition{offset=1} is out of range for partition cut-0", "The topic has no such offset"),
     ("Partition cut-0's offset was changed from 6 to 2, some data may have been missed.", "The topic has no such"),
+    ("Some data may have been lost because they are not available in Kafka any more; either the data was aged out by "
+     "Kafka. Reason: Partitions Set(a-0) have been deleted.", "The topics no longer have messages that come next"),
+    ("long overflow", "A message's time is beyond what a timestamp holds"),
     ("starting offset can't be latest for batch queries on Kafka", "A single load reads what is there"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("said", "remedy"), OF_KAFKA)

@@ -17,7 +17,7 @@ from lakewriter.run.kinds import MicroBatch, Plain
 from lakewriter.run.loader import load
 from lakewriter.source.session import keep_active_session
 from lakewriter.source.spark_rows import open_frame
-from lakewriter.source.streams import Checkpoint
+from lakewriter.source.stream_checkpoint import Checkpoint
 from lakewriter.spec.table_spec import Mode
 
 _QUERY_ID: Final = "sql.streaming.queryId"

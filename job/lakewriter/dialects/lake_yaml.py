@@ -62,6 +62,7 @@ from lakewriter.spec.pairs import NEW_FILES, find_refusals
 from lakewriter.spec.readers import ReaderName
 from lakewriter.spec.repetition import REPEATED, Cell, Fail, find_way
 from lakewriter.spec.specification import MIB, Limits, RefreshRules, Spec, UndoRules
+from lakewriter.spec.streamable import note_stream_options
 from lakewriter.spec.table_spec import TableSpec
 
 if TYPE_CHECKING:
@@ -268,7 +269,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
             *_warn_of_secrets(file, document),
             *_warn_of_root(file, document),
             *spec.warnings,
-            *_list_option_notes(spec),
+            *_list_option_notes(spec, is_streamed=file.checkpoint is not None),
             *merged,
         ),
     }
@@ -359,9 +360,11 @@ def _read_files(document: Document) -> tuple[Document, tuple[str, ...]]:
     return read_config_file(document), warnings
 
 
-def _list_option_notes(spec: Spec) -> Iterator[str]:
+def _list_option_notes(spec: Spec, *, is_streamed: bool) -> Iterator[str]:
     for table in spec.tables:
         yield from list_option_notes(table.id, table.read)
+        if not is_streamed:
+            yield from note_stream_options(table.id, table.read)
 
 
 def _choose_interval(file: LakeFile, spec: Spec) -> dict[str, int | None]:

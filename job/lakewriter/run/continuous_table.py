@@ -3,6 +3,7 @@
 import math
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
@@ -93,6 +94,7 @@ class TableRun:
         self._pace = Pace(spec.interval_seconds, spec.most_interval_seconds)
         self._noted: set[str] = set()
         self._is_noted = False
+        self._noted_texts: set[str] = set()
         self._idle_at: datetime | None = None
         """The source had nothing new at this time; only the thread that reports the minutes uses it."""
         self._gate = threading.Lock()
@@ -156,6 +158,8 @@ class TableRun:
         # Read before Spark reads the checkpoint, which is then never older than this batch.
         self._since = state.batch
         self._stream = TableStream(self._spark(), add_nameless(self.table, state.names), self._checkpoint)
+        self._stream.require_topics()
+        self._tell_once(self._stream.take_notes())
         writer = self._stream.frame.writeStream.foreachBatch(self._run_batch).option(
             "checkpointLocation", self._checkpoint
         )
@@ -217,6 +221,7 @@ class TableRun:
         self.spec = self.spec.model_copy(update={"acceptance": None})
         self._bytes = result.bytes
         self._note_once(report.notes)
+        self._tell_once(stream.take_notes())
         return self._note_batch(batch, result, began)
 
     def _tell_step(self, table: TableSpec, step: str, detail: str) -> None:
@@ -268,6 +273,13 @@ class TableRun:
         if notes and not self._is_noted:
             self._is_noted = True
             for note in notes:
+                self._watch.step(self.table, "note", note)
+
+    def _tell_once(self, notes: Iterable[str]) -> None:
+        """Log notes on the source that the run has not logged: a query that is started again has the same ones."""
+        for note in notes:
+            if note not in self._noted_texts:
+                self._noted_texts.add(note)
                 self._watch.step(self.table, "note", note)
 
     def _note_undeclared(self, result: TableResult) -> None:

@@ -46,11 +46,12 @@ from lakewriter.shape.table import ShapePlan, plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
 from lakewriter.shape.text_shapes import find_shapes
 from lakewriter.source.column_names import quote_column
-from lakewriter.source.databases.cursors import CursorCondition, Edge
+from lakewriter.source.databases.cursors import CursorCondition
 from lakewriter.source.feed import FeedOpener, open_feed
 from lakewriter.source.files.csv_headers import list_nameless, require_separated
 from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.files.known_types import fill_void
+from lakewriter.source.kafka_topics import AnyEdge
 from lakewriter.source.messages.splits import Unread
 from lakewriter.source.request import Feed, RowsRequest, SparkFactory
 from lakewriter.source.spark_rows import RowsFeed
@@ -372,7 +373,7 @@ def choose_origin(table: TableSpec) -> Origin | None:
 
 
 def require_sorted_cursor(
-    table: TableSpec, cursor: Cursor | None, before: Cursor | None = None, edge: Edge | None = None
+    table: TableSpec, cursor: Cursor | None, before: Cursor | None = None, edge: AnyEdge | None = None
 ) -> None:
     """Raise ``SPEC_INVALID`` if the cursor is a text that sorts otherwise than what it spells. Texts of values that a
     database orders, as its ``edge`` says, are not compared."""

@@ -21,7 +21,7 @@ from lakewriter.run.kinds import Kind, MicroBatch
 from lakewriter.run.shared_jobs import SharedJobs
 from lakewriter.run.stop import Stop
 from lakewriter.shape.shapers import AnyPlan
-from lakewriter.source.databases.cursors import Edge
+from lakewriter.source.kafka_topics import AnyEdge
 from lakewriter.source.request import Feed, SparkFactory
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.table_spec import TableSpec
@@ -122,7 +122,7 @@ class Planned:
     watched: Watched
     inputs: Chosen | None = None
     given: tuple[GivenName, ...] | None = None
-    edge: Edge | None = None
+    edge: AnyEdge | None = None
     types: tuple[InferredType, ...] | None = None
 
 

@@ -22,6 +22,7 @@ from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.text_order import require_sorted_orders
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, Tracking
+from lakewriter.spec.streamable import note_stream_options
 from lakewriter.spec.table_spec import Mode, TableSpec
 
 _MOST_NAMES: Final = 4
@@ -89,6 +90,8 @@ def _list_notes(load: Load, table: TableSpec, began: TableState, staged: Staged,
     inputs, totals = staged.planned.inputs, staged.receipts.totals
     note = inputs.describe(began.committed) if inputs is not None and began.committed else None
     notes = [] if note is None else [note]
+    if load.kind.batch is None and load.pipeline.spec.checkpoint is not None:
+        notes += note_stream_options(table.id, table.read)
     if nulls := totals.cursor_nulls:
         rows = format_count(nulls, "row")
         notes.append(f"cursor {table.cursor!r} is null in {rows}: only a load that reads everything reads such rows")

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from lakewriter.receipt import InferredType
-from lakewriter.source.databases.cursors import Edge
+from lakewriter.source.kafka_topics import AnyEdge
 from lakewriter.source.source_options import make_origin, resolve_secrets
 from lakewriter.source.spark_failures import Origin
 from lakewriter.spec.access import SecretText
@@ -71,8 +71,8 @@ class Feed:
     """True if there is no row whose values would give the columns their types."""
     version: str = ""
     """The name and version of the database server; blank if there is none."""
-    edge: Edge | None = None
-    """The highest value of the cursor among the rows; None if no database has compared it."""
+    edge: AnyEdge | None = None
+    """What the source says of the rows' cursor: a database its highest value, Kafka its topic."""
 
     def run(self, body: Body) -> list[str]:
         """Call ``body`` in a task for each partition. Return what it yields, in the order of the partitions."""

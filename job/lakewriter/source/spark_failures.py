@@ -55,8 +55,7 @@ _TAIL: Final = re.compile(r"\s*SQLSTATE: \w{5}\s*$")
 
 _OUT_OF_RANGE: Final = (
     "The topic has no such offset: its retention has removed it, the topic was made again, or it does not go so far "
-    "yet. Set startingOffsets and endingOffsets to offsets that it has. In a continuous run, begin a backfill "
-    "(--backfill) to load what the topic has now."
+    "yet. Set startingOffsets and endingOffsets to offsets that it has."
 )
 _REMEDIES: Final = (
     (
@@ -77,6 +76,18 @@ _REMEDIES: Final = (
     (" is out of range for partition ", _OUT_OF_RANGE),
     ("Offsets out of range with no configured reset policy", _OUT_OF_RANGE),
     ("some data may have been missed", _OUT_OF_RANGE),
+    (
+        "Some data may have been lost",
+        "The topics no longer have messages that come next. To go on without them, set read.options failOnDataLoss: "
+        "false for one run; to load what there is again, begin a backfill (--backfill).",
+    ),
+    (
+        "long overflow",
+        "A message's time is beyond what a timestamp holds: it is read as milliseconds since 1970, and may have been "
+        "sent as nanoseconds. Set startingOffsets above such messages, for a continuous run with a new checkpoint; and "
+        "let the producer send milliseconds, or the topic take the broker's time (message.timestamp.type="
+        "LogAppendTime).",
+    ),
     (
         "offsets don't match what are assigned",
         "Give every partition of the topics an offset; -2 is its first and, where reading ends, -1 its last.",

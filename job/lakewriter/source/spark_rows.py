@@ -77,7 +77,8 @@ class RowsFeed(Feed):
         self.is_untyped = source is not None and source.is_untyped
         self._checks = source.checks if source else ()
         database = (source and source.database) or DatabaseRows(frame)
-        self.edge, self._reconciliation, self.version = database.edge, database.reconciliation, database.version
+        self.edge = database.edge or (source.edge if source else None)
+        self._reconciliation, self.version = database.reconciliation, database.version
         self._held = [*source.held] if source else []
         self._stored_types = database.stored_types
         self.reason = reason
@@ -294,7 +295,8 @@ def _make_feed(
         raise
     # If Spark has cast a column, values that do not fit are null before a task reads them.
     has_nulls = table.sets_aside and len(casts) < len(loaded.kinds)
-    loaded, origin = loaded.count_rows_alone() if has_nulls else loaded, replace(origin, reasons=loaded.reasons)
+    loaded = loaded.count_rows_alone() if has_nulls else loaded
+    origin = replace(origin, reasons=(*origin.reasons, *loaded.reasons))
     if request.first is not None:
         unchecked = replace(loaded, checks=())
         return RowsFeed(frame.limit(request.first), schema, origin, reason, Numbering.NONE, unchecked, casts)

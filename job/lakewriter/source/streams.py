@@ -1,11 +1,9 @@
 """Open streams of rows: a ``readStream`` for every kind of source of Spark, with a bound on a batch."""
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -18,12 +16,14 @@ from lakewriter.source.feed import may_read_splits
 from lakewriter.source.file_splits import make_feed
 from lakewriter.source.file_streams import FileStream, open_path_stream
 from lakewriter.source.files.file_source import has_reader
+from lakewriter.source.kafka_topics import StreamedTopics, list_kafka_reads, lower_names
 from lakewriter.source.marked_rows import mark
 from lakewriter.source.request import Feed, RowsRequest
 from lakewriter.source.session import isolate
 from lakewriter.source.source_options import make_origin, make_reader_options, resolve_secrets
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, find_useful_line
 from lakewriter.source.spark_rows import open_batch
+from lakewriter.source.stream_checkpoint import BatchPlan, Checkpoint, read_offsets
 from lakewriter.source.table_frames import Loaded, replace_char_types
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.source_formats import FILE_FORMATS
@@ -44,57 +44,6 @@ _MOST_BYTES: Final = 1024**4
 """The limit in bytes for Spark's figure to be used: it is 2**63 if Spark has none, and multiplied for joins."""
 OLDEST: Final = "36500d"
 """For ``maxFileAge``, by default a week: Spark never reads files older than the newest one by more."""
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """The checkpoint that ``origin`` names, read through Spark's file systems."""
-
-    spark: SparkSession
-    origin: Origin
-
-    @classmethod
-    def find(cls, spark: SparkSession, query: str, table: str) -> "Checkpoint":
-        """Find the checkpoint of a streaming query in this process. Raise ``SPEC_INVALID`` if no such query runs."""
-        jvm = spark._jvm
-        assert jvm is not None
-        # Spark's Python API has neither the queries of other sessions nor the path of a checkpoint.
-        running = spark._jsparkSession.sharedState().activeStreamingQueries().get(jvm.java.util.UUID.fromString(query))
-        if running is None:
-            raise SpecInvalidError(f"table {table!r}: query {query} does not run in this process.")
-        path = str(running.resolvedCheckpointRoot())
-        return cls(spark, Origin(table, "the DataFrame", checkpoint=path))
-
-    def read_plan(self, number: int) -> "BatchPlan":
-        """Read the plan of a batch."""
-        return BatchPlan(number, self.read(f"offsets/{number}"))
-
-    def list_names(self, folder: str) -> list[str]:
-        """Return the names in a folder of the checkpoint."""
-        try:
-            path, system = self._open(folder)
-            return [str(status.getPath().getName()) for status in system.listStatus(path)]
-        except SPARK_ERRORS as error:
-            raise self.origin.explain_checkpoint(str(error)) from error
-
-    def _open(self, name: str) -> tuple[Any, Any]:
-        """Return the path of a file or folder of the checkpoint, and its file system."""
-        jvm = self.spark._jvm
-        assert jvm is not None
-        path = jvm.org.apache.hadoop.fs.Path(f"{self.origin.checkpoint}/{name}")
-        return path, path.getFileSystem(self.spark._jsparkSession.sessionState().newHadoopConf())
-
-    def read(self, name: str) -> bytes:
-        """Read a file of the checkpoint."""
-        try:
-            path, system = self._open(name)
-            stream = system.open(path)
-            try:
-                return bytes(stream.readAllBytes())
-            finally:
-                stream.close()
-        except SPARK_ERRORS as error:
-            raise self.origin.explain_checkpoint(str(error)) from error
 
 
 class TableStream:
@@ -120,27 +69,37 @@ class TableStream:
         if not self.frame.isStreaming:
             raise SpecInvalidError(f"table {table.id!r}: the source of a continuous run is a stream; this one is not.")
         self._checkpoint = Checkpoint(self.frame.sparkSession, self.origin)
+        sources = [lower_names(make_reader_options(read, secrets)) for read in list_kafka_reads(table.read)]
+        self._topics = StreamedTopics(self._checkpoint, table.id, sources) if sources else None
+        if self._topics is not None:
+            self.origin = replace(self.origin, reasons=(self._topics.explain,))
 
-    def read_plan(self, number: int) -> "BatchPlan":
+    def require_topics(self) -> None:
+        """Raise what keeps the query from going on where its checkpoint is, if it reads Kafka."""
+        if self._topics is not None:
+            self._topics.require()
+
+    def take_notes(self) -> list[str]:
+        """Return what there is to say of the source since the last call."""
+        if self._topics is None:
+            return []
+        notes, self._topics.notes = self._topics.notes, []
+        return notes
+
+    def read_plan(self, number: int) -> BatchPlan:
         """Read the checkpoint's plan of a batch."""
         return self._checkpoint.read_plan(number)
 
-    def _choose_tasks(self, frame: DataFrame, plan: "BatchPlan") -> int:
+    def _choose_tasks(self, frame: DataFrame, plan: BatchPlan) -> int:
         """Return the number of tasks for a batch's input, by the bytes of its files or the rows of its offsets."""
         size = int(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes())
         if size <= _MOST_BYTES:
             return max(1, math.ceil(size / TASK_BYTES))
         return max(1, math.ceil(self._count_rows(plan) / TASK_ROWS))
 
-    def _count_rows(self, plan: "BatchPlan") -> int:
+    def _count_rows(self, plan: BatchPlan) -> int:
         """Return the rows of those sources of a batch that count them."""
-        ends = read_offsets(plan.log)
-        if plan.number:
-            starts = read_offsets(self._checkpoint.read(f"offsets/{plan.number - 1}")) if any(ends) else []
-        else:
-            # Kafka's source stores its first offsets in a file of its own.
-            starts = [read_offsets(self._checkpoint.read(f"sources/{source}/0"))[0] if end else {}
-                      for source, end in enumerate(ends)]  # fmt: skip
+        starts, ends = self._checkpoint.read_starts(plan), read_offsets(plan.log)
         return sum(
             end - before.get(partition, 0)
             for after, before in zip(ends, starts, strict=False)
@@ -161,7 +120,7 @@ class TableStream:
     def open_feed(
         self,
         frame: DataFrame,
-        plan: "BatchPlan",
+        plan: BatchPlan,
         request: RowsRequest,
         *,
         least: int,
@@ -181,42 +140,6 @@ class TableStream:
             return feed
         loaded = Loaded(files.make_frame(opened), opened.notes, inferred=opened.inferred)
         return open_batch(loaded, request, self.origin, tasks)
-
-
-@dataclass(frozen=True)
-class BatchPlan:
-    """The checkpoint's plan of a batch, with the time of planning.
-
-    ``log`` is the file that Spark writes once, before it calls the batch, in checkpoints of all kinds.
-    """
-
-    number: int
-    log: bytes
-
-    @property
-    def digest(self) -> str:
-        """A digest that differs if the plan was made again under the same number."""
-        return hashlib.sha256(self.log).hexdigest()
-
-
-def read_offsets(log: bytes) -> list[dict[str, int]]:
-    """Read the offsets in a file of Spark's offset log, for each source: by topic and partition for Kafka, empty for
-    sources that count no rows.
-
-    The file is a version, metadata, and a line of JSON for each source. A source's own file has no metadata.
-    """
-    lines = log.decode().splitlines()[1:]
-    return [_read_source_offsets(line) for line in (lines[1:] if len(lines) > 1 else lines)]
-
-
-def _read_source_offsets(line: str) -> dict[str, int]:
-    topics = json.loads(line) if line.startswith("{") else {}
-    return {
-        f"{topic}/{partition}": int(offset)
-        for topic, partitions in topics.items()
-        if isinstance(partitions, dict)
-        for partition, offset in partitions.items()
-    }
 
 
 def _make_absent_error(table: TableSpec, line: str) -> SourceUnreachableError:

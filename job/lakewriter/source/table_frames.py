@@ -18,6 +18,7 @@ from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.byte_checks import ByteCheck, plan_byte_check
 from lakewriter.source.column_names import load_by_case
+from lakewriter.source.databases.cursors import CursorCondition
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_rows import DatabaseRows, is_jdbc, read_database
 from lakewriter.source.databases.moments import LockedMoment
@@ -26,6 +27,7 @@ from lakewriter.source.file_frames import FileRows, pack_rows
 from lakewriter.source.file_listing import add_base_path, list_load_paths
 from lakewriter.source.file_splits import make_spread
 from lakewriter.source.files.file_source import has_reader, infers_types, open_files
+from lakewriter.source.kafka_topics import TopicEdge, look_at_topics
 from lakewriter.source.marked_rows import add_marks, is_marked
 from lakewriter.source.request import RowsRequest
 from lakewriter.source.source_options import make_reader_options
@@ -55,6 +57,8 @@ class Loaded:
     """The values give columns their types, and there is no row."""
     unordered: Mapping[str, str] = field(default_factory=dict)
     """The types of a database's columns, by name, whose texts have another order than their values."""
+    edge: TopicEdge | None = None
+    """The topic that counts the table's cursor."""
 
     @property
     def kinds(self) -> Mapping[int, pa.DataType]:
@@ -140,6 +144,10 @@ def _load(session: SparkSession, request: RowsRequest, read: Read, *, aside: boo
     if read.columns is not None:
         reader = reader.schema(replace_char_types(read.columns))
     frame = reader.load(list_load_paths(read)) if read.paths else reader.load()
+    if read.kind.name == "kafka":
+        since = request.condition.cursor if isinstance(request.condition, CursorCondition) else None
+        edge, notes = look_at_topics(session, options, request.table, since)
+        return Loaded(frame, notes, edge=edge)
     if not read.paths or not read.kind.is_text:
         return Loaded(frame)
     byte_check, unseen = plan_byte_check(frame.inputFiles(), read)
@@ -153,6 +161,7 @@ def _load_statement(session: SparkSession, request: RowsRequest, read: Read, *, 
     others: dict[str, DataFrame] = {}
     held: list[Connection | LockedMoment] = []
     unordered: dict[str, str] = {}
+    edge: TopicEdge | None = None
     for name, view in read.views.items():
         if has_reader(view):
             files[name] = _open_rows(session, request, view, aside=aside)
@@ -164,9 +173,10 @@ def _load_statement(session: SparkSession, request: RowsRequest, read: Read, *, 
             checks += loaded.checks
             held += loaded.held
             unordered |= loaded.unordered
+            edge = edge or loaded.edge
         notes += (f"view {name!r}: {note}" for note in noted)
     frame = run_statement(session, str(read.sql), files, others, request.table.id)
-    loaded = Loaded(frame, tuple(notes), tuple(checks), held=tuple(held), unordered=unordered)
+    loaded = Loaded(frame, tuple(notes), tuple(checks), held=tuple(held), unordered=unordered, edge=edge)
     if read is request.table.read:
         try:
             _require_orders(loaded, request.table)

@@ -64,6 +64,14 @@ OF_EVERY_FILE: Final = _names(
     "latestFirst fileNameOnly cleanSource sourceArchiveDir"
 )
 """All formats of files take these options of Spark."""
+OF_STREAMS: Final = frozenset(
+    {
+        *("maxfilespertrigger", "maxbytespertrigger", "maxfileage", "maxcachedfiles", "discardcachedinputratio"),
+        *("latestfirst", "filenameonly", "cleansource", "sourcearchivedir"),
+        *("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay"),
+    }
+)
+"""The options that only ``readStream`` follows, in lower case."""
 
 _ALL: Final = (
     Format(

@@ -5,7 +5,22 @@ from collections.abc import Iterator
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.given import require_read
 from lakewriter.spec.pairs import CONTINUOUS, has
+from lakewriter.spec.source_formats import OF_STREAMS
 from lakewriter.spec.specification import Spec
+from lakewriter.spec.table_spec import Read
+
+
+def note_stream_options(table: str, read: Read) -> Iterator[str]:
+    """Yield a note on options of a table that a single load does not follow."""
+    for view in read.views.values():
+        yield from note_stream_options(table, view)
+    takes = read.kind.has_files or read.kind.name == "kafka"
+    names = [name for name in read.options if takes and name.lower() in OF_STREAMS]
+    if names:
+        yield (
+            f"table {table!r}: read.options {', '.join(map(repr, names))}: without effect in a single load, which "
+            "reads all that there is; for continuous runs (checkpoint:) alone."
+        )
 
 
 def require_continuous(spec: Spec) -> None:

@@ -265,7 +265,7 @@ def list_option_notes(table: str, read: Read) -> Iterator[str]:
     if read.kind.name == "kafka" and (loss.text if isinstance(loss, SecretText) else loss).lower() == "false":
         yield (
             f"table {table!r}: read.options 'failOnDataLoss' is false: messages that the topic no longer has are left "
-            "out, and no load says so."
+            "out. A continuous run says so when it begins, and a single load where its cursor is an offset."
         )
     if read.kind.name == "jdbc" and any(map(_names_zero_dates, (*read.options, read.options.get("url")))):
         yield (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from lakewriter.errors import SpecInvalidError
-from lakewriter.spec.source_formats import find_format
+from lakewriter.spec.source_formats import OF_STREAMS, find_format
 
 _SPARK: Final = "let Spark read the files: read: {engine: spark}"
 _ON_BAD_ROW: Final = "on_bad_row says what becomes of bad rows: fail or quarantine"
@@ -20,9 +20,7 @@ _WITHOUT_EFFECT: Final = frozenset(
         *("multiline", "maxcolumns", "maxcharspercolumn", "inputbuffersize", "columnpruning", "preferdate"),
         *("samplingratio", "compression", "codec", "extension", "escapequotes", "quoteall", "locale"),
         *("ignorenullfields", "pretty", "writenonasciicharacterascodepoint", "useunsaferow", "infertimestamp"),
-        # Of readStream.
-        *("maxfilespertrigger", "maxbytespertrigger", "maxfileage", "maxcachedfiles", "discardcachedinputratio"),
-        *("latestfirst", "filenameonly", "cleansource", "sourcearchivedir"),
+        *OF_STREAMS,
         # Columns of all files are always read, each type as its file says.
         *("mergeschema", "datetimerebasemode", "int96rebasemode"),
     }
