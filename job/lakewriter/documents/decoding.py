@@ -25,7 +25,7 @@ from lakewriter.documents.exact import (
     write_path,
 )
 from lakewriter.documents.fast_decoding import find_parsed_type, parse_plain
-from lakewriter.documents.nesting import NULL, Raw, list_repeated, measure_packed, open_object
+from lakewriter.documents.nesting import NULL, OPENERS, Raw, list_repeated, measure_packed, open_object
 from lakewriter.documents.types import TEXT_MAP, DocumentType, Items, Leaf, Record, Union
 from lakewriter.documents.value_changes import KEY_TWICE, NO_FIT, NULLED, TRUNCATED, Fault
 from lakewriter.documents.values import (
@@ -43,7 +43,6 @@ from lakewriter.spec.collection import Kind
 _NOTHING: Final = msgspec.Raw(NULL)
 _NONE: Final = np.zeros(0, np.int64)
 _WITH_ZONE: Final[Mapping[Kind, Kind]] = {Kind.LOCAL_TIMESTAMP: Kind.TIMESTAMP, Kind.LOCAL_TIME: Kind.TIME}
-_OPENED: Final[Mapping[type, Any]] = {dict: dict[str, msgspec.Raw] | None, list: list[msgspec.Raw] | None}
 _DECODERS: Final[Mapping[type, msgspec.json.Decoder[Any]]] = {
     dict: msgspec.json.Decoder(list[dict[str, msgspec.Raw] | None]),
     list: msgspec.json.Decoder(list[list[msgspec.Raw] | None]),
@@ -250,7 +249,7 @@ class Documents(ColumnBuilder[msgspec.Raw]):
 
     def _open_one(self, expected: type, raw: bytes, locate: Locate, position: int) -> Any:
         try:
-            return msgspec.json.decode(raw, type=_OPENED[expected])
+            return OPENERS[expected].decode(raw)
         except msgspec.MsgspecError:
             self._note_fault(locate, Fault(position, NULLED, NO_FIT))
             return None

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -17,7 +17,11 @@ Path = tuple[str, ...]
 Objects = Sequence[Mapping[str, msgspec.Raw] | None]
 
 _OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_OBJECT_OR_NULL: Final = msgspec.json.Decoder(dict[str, msgspec.Raw] | None)
+OPENERS: Final[Mapping[type, msgspec.json.Decoder[Any]]] = {
+    dict: msgspec.json.Decoder(dict[str, msgspec.Raw] | None),
+    list: msgspec.json.Decoder(list[msgspec.Raw] | None),
+}
+"""Decoders of an object, an array or null, whose parts are still JSON text."""
 
 
 def open_object(text: Raw | str) -> dict[str, msgspec.Raw]:
@@ -62,8 +66,7 @@ class Levels:
         """The keys, by path, that an opened object has several times: the last value of each counts."""
         self._any_value = any_value
         self._above = above
-        roots = self._open_nested if above else self._open_document
-        self._levels: dict[Path, Objects] = {above: [roots(row, above, text) for row, text in enumerate(texts)]}
+        self._levels: dict[Path, Objects] = {above: [self._open(row, above, text) for row, text in enumerate(texts)]}
 
     def read_raws(self, path: Path) -> list[bytes]:
         """Return the JSON at a path, one for each row."""
@@ -86,45 +89,31 @@ class Levels:
 
     def _open_level(self, path: Path) -> Objects:
         if path not in self._levels:
-            self._levels[path] = [self._open_nested(row, path, raw) for row, raw in enumerate(self.read_raws(path))]
+            self._levels[path] = [self._open(row, path, raw) for row, raw in enumerate(self.read_raws(path))]
         return self._levels[path]
 
-    def _open_document(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw]:
-        try:
-            members = open_object(require_shallow(text or NULL))
-            self._note_repeated(path, text, members)
-            return members
-        except ValueError as error:
-            raise ValueUnrepresentableError(
-                f"row {self._first + row}: {cut(repr(text))} is no JSON object ({error}).",
-                remedy="Leave such rows out with an sql: read.",
-            ) from error
-
-    def _open_nested(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw] | None:
-        if text is None or text == NULL or (self._any_value and text[:1] != b"{"):
+    def _open(self, row: int, path: Path, text: str | bytes | None) -> Mapping[str, msgspec.Raw] | None:
+        raw = NULL if text is None or not (text or path) else text.encode() if isinstance(text, str) else text
+        if path and (raw == NULL or (self._any_value and raw[:1] != b"{")):
             return None
         try:
-            members: Mapping[str, msgspec.Raw] | None
-            members = _OBJECT_OR_NULL.decode(require_shallow(text) if path == self._above else text)
-            self._note_repeated(path, text, members)
-        except ValueError as error:
-            shown = text if isinstance(text, str) else text.decode(errors="replace")
-            remedy = (
-                "Leave such rows out with an sql: read, or give the schema another type for it."
-                if path == self._above
-                else f"Include the field {'/'.join(path)!r}, which makes it a JSON string."
-            )
-            raise ValueUnrepresentableError(
-                f"row {self._first + row}: {'/'.join(path)!r} holds {cut(shown)}, expected an object.",
-                remedy=remedy,
-                column=write_json_pointer(path),
-            ) from error
-        return members
-
-    def _note_repeated(self, path: Path, text: str | bytes | None, members: Mapping[str, msgspec.Raw] | None) -> None:
-        if members and text:
-            names = list_repeated(text.encode() if isinstance(text, str) else text, members)
+            checked = require_shallow(raw) if path == self._above else raw
+            members: Mapping[str, msgspec.Raw] = OPENERS[dict].decode(checked) if path else open_object(checked)
+            names = list_repeated(raw, members) if members else ()
             self.repeated.update("/".join((*path, name)) for name in names)
+            return members
+        except ValueError as error:
+            what, remedy = f"{cut(repr(text))} is no JSON object ({error})", "Leave such rows out with an sql: read"
+            if path:
+                what = f"{'/'.join(path)!r} holds {cut(raw.decode(errors='replace'))}, expected an object"
+                remedy += ", or give the schema another type for it"
+            if path != self._above:
+                remedy = f"Include the field {'/'.join(path)!r}, which makes it a JSON string"
+            raise ValueUnrepresentableError(
+                f"row {self._first + row}: {what}.",
+                remedy=f"{remedy}.",
+                column=write_json_pointer(path) if path else None,
+            ) from error
 
 
 def write_json_pointer(path: Path) -> str:

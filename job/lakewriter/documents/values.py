@@ -20,7 +20,7 @@ from lakewriter.cast.kind_values import (
 )
 from lakewriter.cast.spelling_table import LENIENT, MORE_THAN_ZERO, RFC_3339, MisfitError, Spelling
 from lakewriter.documents.compact_text import rewrite_string
-from lakewriter.documents.nesting import NULL, Raw, open_object
+from lakewriter.documents.nesting import NULL, OPENERS, Raw, open_object
 from lakewriter.documents.types import DocumentType, Items, Leaf, Record, Union
 from lakewriter.documents.value_changes import CUT, CUT_TO_DAY, NO_FIT, NULLED, TOO_LARGE, TRUNCATED, Fault
 from lakewriter.spec.collection import Kind
@@ -56,18 +56,12 @@ class Decoded:
     faults: Sequence[Fault] = ()
 
 
-_RAWS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _STRINGS: Final = msgspec.json.Decoder(list[str | None])
 _NATIVE: Final[dict[Kind, msgspec.json.Decoder[Any]]] = {
     Kind.INTEGER: msgspec.json.Decoder(list[int | None]),
     Kind.NUMBER: msgspec.json.Decoder(list[float | None]),
     Kind.BOOLEAN: msgspec.json.Decoder(list[bool | None]),
     Kind.STRING: _STRINGS,
-}
-_NESTED: Final[dict[Kind, msgspec.json.Decoder[Any]]] = {
-    Kind.OBJECT: msgspec.json.Decoder(dict[str, msgspec.Raw] | None),
-    Kind.MAP: msgspec.json.Decoder(dict[str, msgspec.Raw] | None),
-    Kind.ARRAY: msgspec.json.Decoder(list[msgspec.Raw] | None),
 }
 _NUMBERS: Final[dict[Kind, Callable[[bytes], Any]]] = {
     Kind.INTEGER: parse_json_integer,
@@ -147,7 +141,7 @@ def decode_nested_texts(kind: Kind, texts: pa.Array, profile: Profile) -> Decode
     def decode(raw: bytes) -> Parsed:
         require_shallow(raw)
         try:
-            _NESTED[kind].decode(raw)
+            OPENERS[list if kind is Kind.ARRAY else dict].decode(raw)
         except msgspec.MsgspecError as error:
             raise MisfitError(f"it is not JSON text of one ({error})") from error
         return _decode_value(kind, raw, profile)

@@ -15,6 +15,7 @@ from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.documents.types import DOCUMENTS
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD_FIELD, FIELDS, mark_schema
+from lakewriter.source.messages.chunks import read_chunks
 from lakewriter.source.messages.contents import Contents, scan
 from lakewriter.source.messages.lines import parse_line
 from lakewriter.source.messages.mended_lines import parse_odd_line
@@ -307,19 +308,12 @@ def read_lines(system: fs.FileSystem, piece: Piece) -> Iterator[tuple[int, bytes
 def _split_lines(
     read: Callable[[int], bytes], position: int, end: int | None, base: int, *, skip: bool = False
 ) -> Iterator[tuple[int, bytes]]:
-    rest: list[bytes] = []
-    while block := read(_BLOCK):
-        *whole, last = block.split(b"\n")
-        for part in whole:
-            line = b"".join([*rest, part]) if rest else part
-            rest.clear()
+    # Each read of a file in S3 is a request.
+    for _, chunk in read_chunks(lambda _: read(_BLOCK)):
+        for line in chunk.removesuffix(b"\n").split(b"\n"):
             if not skip:
                 yield base + position, line
             skip = False
             position += len(line) + 1
             if end is not None and position >= end:
                 return
-        rest.append(last)
-    line = b"".join(rest)
-    if line and not skip:
-        yield base + position, line
