@@ -10,10 +10,12 @@ import pytest
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.changes import KINDS, close_state
+from lakewriter.commit.changes import KINDS
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reuse_clients
+from lakewriter.commit.fold.closing import Close
+from lakewriter.commit.fold.steps import fold
 from lakewriter.commit.intent import UndoneLoad
 from lakewriter.commit.state import ADOPTED, Pending, Running, TableState
 from lakewriter.commit.store import Store
@@ -25,6 +27,7 @@ from lakewriter.run.results import read_result
 from lakewriter.spec.access import Access
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout, ObjectNames
+from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 from tests.support.sdk import sdk
@@ -110,7 +113,7 @@ def test_two_pipelines_that_load_one_table_under_one_job_id(what, file, has_name
     if what in ("an earlier attempt of its own", "elsewhere"):
         control, own, names = begun("p", "A2")
     if what == "elsewhere":
-        control.state.move(lambda state: state.replace(running={"a": Running(attempt="A2", since=NOON)}))
+        control.state.move(Edit(running={"a": Running(attempt="A2", since=NOON)}))
     CLEARS_UP[what](control, own, names)
     assert {load for _, load in world.staged.values()} == expected
 
@@ -238,9 +241,7 @@ def test_an_overtaken_attempt_leaves_what_the_other_has_staged_alone(rivals):
 
 BEGAN = TableState(committed=1, batch=Batch(ADOPTED, 1), running={"a": Running(attempt="first", since=NOON)})
 OTHER = Attempt("p", "compact.s_t.2", "other", NOON, timedelta(days=30))
-COMPACTED = dict(close_state(BEGAN, Pending(
-    job_id=OTHER.job_id, attempt=OTHER.id, phase="uploaded", since=NOON), intent(OTHER, kind="compact"), NOON
-))  # fmt: skip
+COMPACTED = dict(fold(BEGAN, Close(intent(OTHER, kind="compact"), NOON, None)))
 MEANWHILE: dict[str, tuple[dict[str, Any], set[str]]] = {
     # what another change has set by then, and the kinds of change that may not be bound any more
     "nothing": ({}, set()),
@@ -264,8 +265,8 @@ def test_what_may_change_before_a_change_is_bound(case, kind):
     place = InMemory()
     control = Control(place.store(), ControlKeys("", "p"), "s.t", pause=lambda _: None)
     own = Attempt("p", "a", "first", NOON, timedelta(days=30))
-    began = control.state.move(lambda _: BEGAN)
-    control.state.move(lambda state: state.replace(**meanwhile))
+    began = control.state.move(Edit(lambda _: dict(BEGAN)))
+    control.state.move(Edit(**meanwhile))
     fields: dict[str, Any] = {"undoes": UndoneLoad(job_id="b", attempt="B", files=0, rows=0, reason="", next="b.r2")}
     bound = intent(own, kind=kind, **fields if kind == "undo" else {})
     with pytest.raises(ConcurrentLoadError) if kind in refused else nullcontext():

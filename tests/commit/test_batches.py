@@ -16,6 +16,7 @@ from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, LakeErro
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
 from tests.commit import test_histories as histories
+from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.commit.memory import Crash, Memory, World
 
@@ -88,7 +89,7 @@ def test_receipts_of_live_generations_are_not_cleared_away():
     """A full refresh finds by them what it has to retire."""
     control = Control(Memory(World(), lambda: None, random.Random(0), 0), ControlKeys("", "p"), "s.t")
     live = SyncState(live=(Live(job_id="stream-q-0000000001", generation_id=0),))
-    control.state.move(lambda state: state.replace(sync=live))
+    control.state.move(Edit(sync=live))
     for number in range(4):
         own = Attempt("p", Batch("q", number).job_id, "a", datetime(2024, 1, 15, tzinfo=UTC), timedelta(days=30))
         control.write_once(control.keys.report(own.job_id, "s.t"), intent(own).make_report().model_dump_json())

@@ -10,9 +10,11 @@ import pytest
 from lakewriter.commit.actions import FilesAction, GlueAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import FilesOnly
-from lakewriter.commit.changes import KINDS, Append, Effects, choose_last_job, close_state, read_change, require_able
+from lakewriter.commit.changes import KINDS, Append, Effects, read_change, require_able
+from lakewriter.commit.fold.closing import Close, choose_last_job
+from lakewriter.commit.fold.steps import fold
 from lakewriter.commit.intent import CompactIntent, Kind, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
-from lakewriter.commit.state import LOADED_AGAIN, DroppedPartition, Generation, Pending, Retiring, TableState, Undone
+from lakewriter.commit.state import LOADED_AGAIN, DroppedPartition, Generation, Retiring, TableState, Undone
 from lakewriter.receipt import Part, Receipt
 from lakewriter.report import COUNTS, CompactCounts, Counts, MergeCounts, TableReport
 from lakewriter.spec.load_ids import JOB_IDS, is_id_of_load
@@ -44,14 +46,14 @@ def undone(job_id: str, by: str, following: str) -> Undone:
 
 def test_job_ids_that_a_load_stands_for_load_nothing_any_more():
     """A slow attempt at one of them would load its rows a second time."""
-    changes = read_change(intent(OWN, repeats=("a", "a.r2"))).list_state_changes(TableState(), NOW)
-    assert changes["undone"] == (undone("a", "a.r3", "a.r2"), undone("a.r2", "a.r3", "a.r3"))
+    state = fold(TableState(), Close(intent(OWN, repeats=("a", "a.r2")), NOW, None))
+    assert state.undone == (undone("a", "a.r3", "a.r2"), undone("a.r2", "a.r3", "a.r3"))
 
 
 def test_a_job_id_that_was_undone_says_so_as_it_did():
     before = Undone(job_id="a", by="undo.a", at=NOW - timedelta(days=1), next="a.r2", reason="a drill")
-    changes = read_change(intent(OWN, repeats=("a", "a.r2"))).list_state_changes(TableState(undone=(before,)), NOW)
-    assert changes["undone"] == (before, undone("a.r2", "a.r3", "a.r3"))
+    state = fold(TableState(undone=(before,)), Close(intent(OWN, repeats=("a", "a.r2")), NOW, None))
+    assert state.undone == (before, undone("a.r2", "a.r3", "a.r3"))
 
 
 def test_files_of_a_full_refresh_that_is_undone_go_when_its_queries_have_ended():
@@ -61,10 +63,10 @@ def test_files_of_a_full_refresh_that_is_undone_go_when_its_queries_have_ended()
     state = TableState(generation=2, generations=(first, second), retiring=(waiting,))
     load = UndoneLoad(job_id="b", attempt="A", files=1, rows=1, reason="a drill", next="b.r2", grace_seconds=60)
     undo = intent(OWN, kind="undo", undoes=load, switch=Switch(before=2, after=1))
-    changes = read_change(undo).list_state_changes(state, NOW)
-    assert changes["generations"] == (first,)
+    after = fold(state, Close(undo, NOW, None))
+    assert after.generations == (first,)
     gone = Retiring(job_id="b", attempt="A", not_before=NOW + timedelta(seconds=60), generation=2)
-    assert changes["retiring"] == (gone,)
+    assert after.retiring == (gone,)
 
 
 ADDED = GlueAction(
@@ -90,10 +92,8 @@ PARTITIONS = [
 
 @pytest.mark.parametrize(("before", "fields", "abandoned", "decides"), PARTITIONS)
 def test_partitions_that_were_dropped(before, fields, abandoned, decides):
-    pending = Pending(job_id=OWN.job_id, attempt=OWN.id, phase="uploaded", since=NOW)
-    closed = close_state(
-        TableState(partitions=before), pending, intent(OWN, **{"catalog": ADDED} | fields), NOW, abandoned=abandoned
-    )
+    change = intent(OWN, **{"catalog": ADDED} | fields)
+    closed = fold(TableState(partitions=before), Close(change, NOW, None, abandoned))
     assert [(entry.job_id, entry.is_due) for entry in closed.partitions] == ([decides] if decides else [])
 
 
@@ -185,8 +185,7 @@ GO_ON = [
 @pytest.mark.parametrize(("of", "compactions"), GO_ON)
 def test_changes_that_let_loads_go_on_are_counted(of: dict[str, Any], compactions: int):
     state = TableState(compactions=2)
-    pending = Pending(job_id="a", attempt="A1", phase="uploaded", since=NOW)
-    assert close_state(state, pending, intent(OWN, **of), NOW).compactions == compactions
+    assert fold(state, Close(intent(OWN, **of), NOW, None)).compactions == compactions
 
 
 LAST_JOBS = [

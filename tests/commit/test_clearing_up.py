@@ -12,13 +12,15 @@ from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.intent import Quarantine, Removal
-from lakewriter.commit.state import StateFile, TableState
+from lakewriter.commit.state import TableState
+from lakewriter.commit.state_file import StateFile
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, S3AccessDeniedError
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.quarantine_names import QuarantineNames
+from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 
@@ -141,7 +143,7 @@ def test_a_replay_is_bound_only_while_no_other_load_commits(takes):
     control = Control(Memory(World(), lambda: None, random.Random(0), 0), KEYS, "s.t", pause=lambda _: None)
     began = attempts.register(control, OWN, lambda _: pytest.fail("nothing is pending"))
     assert began is not None
-    control.state.move(lambda state: state.replace(committed=state.committed + 1))
+    control.state.move(Edit(lambda state: {"committed": state.committed + 1}))
     quarantine = Quarantine(catalog=FilesAction(), takes=takes) if takes else None
     with pytest.raises(ConcurrentLoadError) if takes else nullcontext():
         attempts.bind(control, OWN, intent(OWN, quarantine=quarantine), began, lambda _: pytest.fail("no client"))
@@ -170,11 +172,11 @@ def test_state_that_others_write_again_and_again(losses, succeeds, unclear):
     pauses: list[float] = []
     file = StateFile(Contended(losses, unclear=unclear), "state.json", pause=pauses.append)
     if succeeds:
-        assert file.move(lambda state: state.replace(committed=1)).committed == 1
+        assert file.move(Edit(committed=1)).committed == 1
         assert len(pauses) == losses
     else:
         with pytest.raises(CommitUnknownError, match="could not be written in 180 s"):
-            file.move(lambda state: state.replace(committed=1))
+            file.move(Edit(committed=1))
 
 
 @pytest.mark.parametrize(("losses", "succeeds"), [(60, True), (1000, False)])

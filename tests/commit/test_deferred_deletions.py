@@ -12,6 +12,7 @@ from lakewriter.commit.state import Generation, Pending, Retiring, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Part, Receipt
+from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 
@@ -41,7 +42,7 @@ def test_what_a_refresh_has_replaced(until: datetime, pending: Pending | None, s
     entry = Retiring(job_id="a", attempt="A", not_before=until, generation=1)
     generations = tuple(Generation(number=n, job_id=job, attempt="A", started=NOW) for n, job in ((1, "a"), (2, "b")))
     state = TableState(committed=2, generation=2, generations=generations, retiring=(entry,), pending=pending)
-    control.state.move(lambda _: state)
+    control.state.move(Edit(lambda _: dict(state)))
     control.write_once(control.keys.intent("a", "A", "s.t"), intent(OWN, (receipt,)).model_dump_json())
     retire_due(control)
     assert (KEY in world.data) is stays

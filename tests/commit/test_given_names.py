@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakewriter.commit.attempt import Attempt, _may_bind
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.fold.steps import may_bind
 from lakewriter.commit.state import Running, TableState
 from lakewriter.receipt import GivenName
 from tests.commit.intents import intent
@@ -50,8 +51,8 @@ def test_a_load_whose_names_another_one_gave(before, now, given, may):
 def test_a_load_is_not_bound_where_another_one_gave_its_names():
     own = Attempt("p", "a", "a1", datetime(2024, 3, 1, tzinfo=UTC), timedelta(days=30))
     began = TableState(running={"a": Running(attempt="a1", since=own.started)})
-    now = began.replace(committed=1, names=(OTHER,))
+    now = began.model_copy(update={"committed": 1, "names": (OTHER,)})
     named = intent(own).model_copy(update={"names": (NAME,)})
-    assert _may_bind(began, own, named, began)
-    assert not _may_bind(now, own, named, began)
-    assert _may_bind(now, own, named.model_copy(update={"names": None}), began)
+    assert may_bind(began, named, began)
+    assert not may_bind(now, named, began)
+    assert may_bind(now, named.model_copy(update={"names": None}), began)

@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lakewriter.commit.attempt import Attempt, _may_bind
-from lakewriter.commit.changes import Refresh
+from lakewriter.commit.attempt import Attempt
+from lakewriter.commit.fold.closing import Close
+from lakewriter.commit.fold.steps import fold, may_bind
 from lakewriter.commit.state import Running, TableState
 from lakewriter.receipt import InferredType
 from tests.commit.intents import intent
@@ -65,15 +66,15 @@ OWN = Attempt("p", "a", "a1", datetime(2024, 3, 1, tzinfo=UTC), timedelta(days=3
 
 def test_a_load_is_not_bound_where_another_one_gave_its_types():
     began = TableState(running={"a": Running(attempt="a1", since=OWN.started)})
-    now = began.replace(committed=1, types=of("b", LONG))
+    now = began.model_copy(update={"committed": 1, "types": of("b", LONG)})
     typed = intent(OWN).model_copy(update={"types": (DOUBLE,)})
-    assert _may_bind(began, OWN, typed, began)
-    assert not _may_bind(now, OWN, typed, began)
-    assert _may_bind(now, OWN, typed.model_copy(update={"types": None}), began)
+    assert may_bind(began, typed, began)
+    assert not may_bind(now, typed, began)
+    assert may_bind(now, typed.model_copy(update={"types": None}), began)
 
 
 def test_a_full_refresh_has_the_types_of_its_own_files():
-    state, change = TableState(types=of("x", LONG, STRUCT)), intent(OWN).model_copy(update={"types": (DOUBLE,)})
-    assert Refresh(change)._follow_types(state) == of("a", DOUBLE)
-    kept = Refresh(change.model_copy(update={"keeps_partitions": True}))._follow_types(state)
-    assert kept == (DOUBLE, *of("x", STRUCT))
+    state, change = TableState(types=of("x", LONG, STRUCT)), intent(OWN, kind="refresh", types=(DOUBLE,))
+    assert fold(state, Close(change, OWN.started, None)).types == of("a", DOUBLE)
+    kept = fold(state, Close(change.model_copy(update={"keeps_partitions": True}), OWN.started, None))
+    assert kept.types == (DOUBLE, *of("x", STRUCT))

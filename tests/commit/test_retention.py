@@ -13,6 +13,7 @@ from lakewriter.commit.sync_records import Live, SourceState, SyncState
 from lakewriter.errors import LakeError, StateLostError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch, DeletedKeys
+from tests.commit.edits import Edit
 from tests.commit.memory import Memory, World
 
 KEEP, LATER = timedelta(days=30), timedelta(days=40)
@@ -32,7 +33,7 @@ def left(world: World) -> list[str]:
 def old_loads(world: World, *jobs: str, table_id: str = "s.t") -> Control:
     """A table with an intent of each load."""
     control = control_of(world, table_id)
-    control.state.move(lambda state: state.replace(committed=1))
+    control.state.move(Edit(committed=1))
     for job in jobs:
         control.write_once(control.keys.intent(job, "A", table_id), {"job": job})
     return control
@@ -40,7 +41,7 @@ def old_loads(world: World, *jobs: str, table_id: str = "s.t") -> Control:
 
 def named(world: World, table_id: str, state: TableState) -> None:
     """A table's state, whoever's run it is."""
-    control_of(world, table_id).state.move(lambda _: state)
+    control_of(world, table_id).state.move(Edit(lambda _: dict(state)))
 
 
 PENDING = Pending(job_id="b", attempt="A", phase="uploaded", since=World().clock)
@@ -148,7 +149,7 @@ def test_a_batch_that_another_table_names_stays():
 def test_claimed_numbers_up_to_the_highest_committed_go():
     world = World()
     control = control_of(world, "s.t")
-    control.state.move(lambda state: state.replace(committed=1, sync=SyncState(sync_id=2)))
+    control.state.move(Edit(committed=1, sync=SyncState(sync_id=2)))
     for number in (1, 2, 3):
         control.write_once(control.keys.sync_number(number), {"version": 1, "job_id": f"job{number}"})
     assert sweep(control, world.clock, KEEP) == 0

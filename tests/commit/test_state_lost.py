@@ -12,6 +12,7 @@ from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
+from tests.commit.edits import Edit
 from tests.commit.memory import Memory, World
 
 STATE = "_lakewriter/p/tables/s.t/state.json"
@@ -65,7 +66,7 @@ def test_traces(key, lost):
         assert control.state.read() == TableState()
         return
     said = rf"^STATE_LOST: {STATE} is not there, and {key} is of a table that was loaded\..*rebuild LAKE TABLE"
-    for look in (control.state.read, control.state.recall, lambda: control.state.move(TableState.replace)):
+    for look in (control.state.read, control.state.recall, lambda: control.state.move(Edit())):
         with pytest.raises(StateLostError, match=said):
             look()
     assert STATE not in world.objects
@@ -104,7 +105,7 @@ def test_a_state_that_another_load_creates_meanwhile():
 
     def commit() -> None:
         other = control_of(world)
-        other.state.move(lambda state: state.replace(committed=1))
+        other.state.move(Edit(committed=1))
         other.write_once(other.keys.report("a", "s.t"), {})
         store.before_listing = lambda: None
 
@@ -115,11 +116,11 @@ def test_a_state_that_another_load_creates_meanwhile():
 def test_a_state_that_vanishes():
     world = World()
     control = control_of(world)
-    control.state.move(lambda state: state.replace(committed=1))
+    control.state.move(Edit(committed=1))
     control.write_once(control.keys.report("a", "s.t"), {})
     del world.objects[STATE]
     with pytest.raises(StateLostError):
-        control.state.move(lambda state: state.replace(committed=state.committed + 1))
+        control.state.move(Edit(lambda state: {"committed": state.committed + 1}))
     assert STATE not in world.objects
 
 
@@ -130,7 +131,7 @@ def test_the_look_is_one_list():
     prefixes: list[str] = []
     store.before_listing = lambda: prefixes.append("")
     control.state.read()
-    control.state.move(lambda state: state.replace(committed=1))
+    control.state.move(Edit(committed=1))
     control.state.read()
     assert len(prefixes) == 1
 
@@ -143,7 +144,7 @@ def test_a_state_that_says_nothing(body):
     world = World()
     world.objects[STATE] = (body, "etag")
     control = control_of(world)
-    for look in (control.state.read, lambda: control.state.move(TableState.replace)):
+    for look in (control.state.read, lambda: control.state.move(Edit())):
         with pytest.raises(StateLostError, match=rf"^STATE_LOST: {STATE} holds no state: .*rebuild LAKE TABLE"):
             look()
     assert world.objects == {STATE: (body, "etag")}
@@ -161,7 +162,7 @@ def test_a_state_of_a_later_version():
 def test_a_report_that_is_garbage(body):
     world = World()
     control = control_of(world)
-    control.state.move(lambda state: state.replace(committed=1))
+    control.state.move(Edit(committed=1))
     world.objects[control.keys.report("a", "s.t")] = (body, "etag")
     with pytest.raises(PendingUnrecoverableError, match="is not a JSON object"):
         control.read_report("a")

@@ -13,6 +13,7 @@ from lakewriter.commit.state import Running
 from lakewriter.commit.together import Member, bind_together
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.naming import ControlKeys
+from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 
@@ -26,7 +27,7 @@ def test_what_was_prepared_is_withdrawn_where_a_table_cannot_be_bound():
     for table, attempt in (("s.t", "first"), ("s.u", "second")):
         control = Control(Memory(world, lambda: None, random.Random(0), 0), ControlKeys("", "p"), table)
         running = {"a": Running(attempt=attempt, since=NOON)}
-        began = control.state.move(lambda state, running=running: state.replace(running=running))  # type: ignore[misc]
+        began = control.state.move(Edit(running=running))
         members.append(Member(control, intent(OWN, table_id=table, together=True), began))
     with pytest.raises(ConcurrentLoadError, match=r"table s\.u: another attempt of load 'a' has taken over"):
         bind_together(OWN, members, Decision(bound=True), Clients)

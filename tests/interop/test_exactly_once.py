@@ -24,6 +24,7 @@ from lakewriter.naming import LOAD_METADATA
 from lakewriter.receipt import Receipt
 from lakewriter.spec.access import Access
 from tests.commit import test_attempt
+from tests.commit.edits import Edit
 from tests.faults.process import KILLED
 from tests.faults.test_recoverers import cases, overtaken
 from tests.interop.conftest import RealSyncLake
@@ -148,7 +149,7 @@ def test_the_sweep_keeps_a_pending_intent_of_another_table(table: rebuild.Table)
     table.load("b", dies="settle")
     keep = timedelta(days=30)
     other = Control(S3Store(table.clients), table.control.keys, "public.others")
-    other.state.move(lambda state: state.replace(committed=1))
+    other.state.move(Edit(committed=1))
     assert sweep(other, datetime.now(UTC) + 2 * keep, keep) > 0
     assert table.load("c") is None
     assert table.control.state.read().committed == 3

@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from lakewriter.commit.fold.by_hand import Note
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.recover import recover
-from lakewriter.commit.resets import note_change
 from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.operate import repair
@@ -125,9 +125,9 @@ def test_refresh_that_another_process_ends_while_it_is_given_up(tmp_path, aws, b
     def end(*arguments):
         if not ended:
             ended.append(recover(users.pipeline.first_control, users.pipeline.open_clients))
-        return note_change(*arguments)
+        return Note(*arguments)
 
-    monkeypatch.setattr(repair, "note_change", end)
+    monkeypatch.setattr(repair, "Note", end)
     assert give_up(users) == "nothing: another process brought it to its end meanwhile, with 1 row"
     assert (users.ids(), users.state.committed) == ([2], 2)
     for number in (3, 4):

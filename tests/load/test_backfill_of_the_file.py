@@ -105,14 +105,14 @@ MEANWHILE = [
 @pytest.mark.parametrize(("number", "said"), MEANWHILE)
 def test_another_process_is_faster(shop, monkeypatch, number, said):
     shop.load_new("a")
-    control, look = shop.control("orders"), resets.change_unless_pending
+    control, look = shop.control("orders"), resets.change_by_hand
 
-    def come_between(control, change):
-        monkeypatch.setattr(resets, "change_unless_pending", look)
+    def come_between(control, *arguments):
+        monkeypatch.setattr(resets, "change_by_hand", look)
         settle_backfill(control, number, Clients)
-        return look(control, change)
+        return look(control, *arguments)
 
-    monkeypatch.setattr(resets, "change_unless_pending", come_between)
+    monkeypatch.setattr(resets, "change_by_hand", come_between)
     with nullcontext() if said is None else pytest.raises(SpecInvalidError) as refused:
         settle_backfill(control, 2, Clients)
     assert refused is None or refused.value.message == said

@@ -27,6 +27,7 @@ from lakewriter.report import DeletedRows
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load as run_load
 from lakewriter.source.feed import open_feed
+from tests.commit.edits import Edit
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
 from tests.load.test_merged import CALL, TOTALS, Killed, load, make, rows
@@ -421,7 +422,7 @@ def test_a_compaction_begins_after_the_last_commit(tmp_path, aws, bucket):
     users = make_appended(tmp_path, aws)
     append(users)
     ahead = users.state.last_commit + timedelta(hours=1)
-    users.pipeline.first_control.state.move(lambda state: state.replace(last_commit=ahead))
+    users.pipeline.first_control.state.move(Edit(last_commit=ahead))
     before = users.iceberg().current_snapshot().snapshot_id
     report = compact(users).run()
     assert report.started > ahead

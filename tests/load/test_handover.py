@@ -12,6 +12,7 @@ from lakewriter.errors import NoAnswerError, SourceFailedError
 from lakewriter.report import RunReport
 from lakewriter.run.continuous_status import RunStatus, TableStatus
 from lakewriter.run.outcome_file import Counts, leave_outcome, summarize_load, summarize_run
+from tests.commit.edits import Edit
 from tests.load.lakes import BUCKET, Lake, table
 from tests.support.narrow import need
 from tests.support.server import StrictAws
@@ -89,7 +90,7 @@ def since(lake: Lake, hours: int) -> None:
     control = lake.control(f"{SCHEMA}.events")
     pending = need(control.state.read().pending)
     earlier = pending.model_copy(update={"since": pending.since - timedelta(hours=hours)})
-    control.state.move(lambda state: state.replace(pending=earlier))
+    control.state.move(Edit(pending=earlier))
 
 
 def test_error_before_any_table_was_touched(idle):

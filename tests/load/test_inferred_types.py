@@ -17,6 +17,7 @@ from lakewriter.operate.rebuild import InCatalog, rebuild
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.report import TableResult
+from tests.commit.edits import Edit
 from tests.load.lakes import BUCKET, Lake
 from tests.load.refreshed import Refreshed
 from tests.operate.shop import FILES, ICEBERG
@@ -350,7 +351,7 @@ def test_names_that_differ_by_case_are_one_column(local):
 
 def forget(own: Values, **fields: Any) -> None:
     """Make the state what an earlier release has left."""
-    own.control.state.move(lambda state: state.replace(types=None, **fields))
+    own.control.state.move(Edit(types=None, **fields))
 
 
 @pytest.mark.parametrize("place", in_turn(*PLACES))

@@ -21,6 +21,7 @@ from lakewriter.report import describe_repeated
 from lakewriter.run import chosen_files
 from lakewriter.run.load import run
 from lakewriter.source import file_listing as sources
+from tests.commit.edits import Edit
 from tests.load.lakes import BUCKET, PREFIX, Lake, completes
 from tests.support.local_tasks import local_session
 
@@ -250,7 +251,7 @@ def test_from_all_files_to_new_ones(landing):
 
 def forget(landing: Landing) -> None:
     """A table as a release leaves it that notes no files."""
-    landing.control(ID).state.move(lambda state: state.replace(inputs=None))
+    landing.control(ID).state.move(Edit(inputs=None))
 
 
 RESETS = [
@@ -302,7 +303,7 @@ def test_a_load_that_noted_nothing_is_missed(landing):
     landing.describe()
     landing.drop("1.parquet", 1)
     landing.go("a")
-    landing.control(ID).state.move(lambda state: state.replace(committed=state.committed + 1))
+    landing.control(ID).state.move(Edit(lambda state: {"committed": state.committed + 1}))
     landing.drop("2.parquet", 2)
     assert landing.go("b", "failed").code == "SPEC_INVALID"
     landing.describe("all")

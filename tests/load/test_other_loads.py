@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lakewriter.commit.state import Running
+from tests.commit.edits import Edit
 from tests.load.lakes import BUCKET, Lake, table
 
 pytestmark = pytest.mark.spark
@@ -33,7 +34,7 @@ def run(lake, job, during=lambda _step: None):
 def register(lake):
     """As a load that was killed is left: it is registered, and nobody runs it."""
     entry = Running(attempt="dead", since=AT)
-    lake.control(ID).state.move(lambda state: state.replace(running={**state.running, "dead": entry}))
+    lake.control(ID).state.move(Edit(lambda state: {"running": {**state.running, "dead": entry}}))
 
 
 def test_a_load_with_a_cursor_beside_a_registered_one(lake):

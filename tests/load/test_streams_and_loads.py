@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from lakewriter.aws import Clients
-from lakewriter.commit.attempt import is_unchanged
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
+from lakewriter.commit.fold.steps import is_unchanged
 from lakewriter.commit.resets import begin_backfill
 from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec
@@ -19,6 +19,7 @@ from lakewriter.receipt import Batch
 from lakewriter.receipts.parts import Receipts
 from lakewriter.run import load as steps
 from lakewriter.run.kinds import MicroBatch, Plain
+from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.load.lakes import BUCKET
 
@@ -125,7 +126,7 @@ def test_turns(turning, steps, code):
 
 def test_a_load_of_release_0_1_0_between_two_batches(turning):
     turning.do("batch 0")
-    turning.control.state.move(lambda state: state.replace(committed=2, last_job="load-1"))
+    turning.control.state.move(Edit(committed=2, last_job="load-1"))
     assert [turning.do(step) for step in ("batch 1", "adopt", "batch 1")] == ["CHECKPOINT_LOST", None, None]
 
 

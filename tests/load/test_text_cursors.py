@@ -13,6 +13,7 @@ from lakewriter.operate.planning import plan
 from lakewriter.receipt import Cursor, TextShapes
 from lakewriter.run.prepare import Prepared, require_sorted_cursor, require_sorted_sample
 from lakewriter.source.databases.cursors import Edge
+from tests.commit.edits import Edit
 from tests.load.lakes import Lake, read_quarantine
 from tests.source.tables import table
 from tests.support.local_tasks import local_session
@@ -96,7 +97,7 @@ def test_a_cursor_that_an_earlier_release_has_left(lake, rows):
     assert load(lake, "a").code is None
     control = lake.control(ID)
 
-    control.state.move(lambda state: state.replace(cursor=Cursor("string", "31.01.2026")))
+    control.state.move(Edit(cursor=Cursor("string", "31.01.2026")))
     put(lake, "csv", *rows)
     result = load(lake, "b")
     assert (result.status, result.code) == ("failed", "SPEC_INVALID")

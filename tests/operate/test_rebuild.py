@@ -31,6 +31,7 @@ from lakewriter.run import load as steps
 from lakewriter.run.kinds import MicroBatch, Plain
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
+from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 from tests.commit.test_histories import receipt
@@ -133,8 +134,7 @@ def lose(aws, *keys: str) -> None:
 
 def plain(state: TableState) -> TableState:
     """A state without what is not concluded."""
-    gone = {"write": 0, "resets": (), "swept": None, "last_commit": None}
-    return state.replace(**gone)
+    return state.model_copy(update={"write": 0, "resets": (), "swept": None, "last_commit": None})
 
 
 def same(found: TableState, before: TableState) -> None:
@@ -317,7 +317,7 @@ def test_a_pending_load_whose_intent_is_gone(table, aws, completed, phase, files
     pending = table.control.state.read().pending
     for each in table.control.read_intent("b", pending.attempt).receipts[:completed]:
         S3Store(table.clients).complete(each)
-    table.control.state.move(lambda state: state.replace(pending=pending.model_copy(update={"phase": phase})))
+    table.control.state.move(Edit(pending=pending.model_copy(update={"phase": phase})))
     assert table.run("abandon", "b", "--intent-lost", "--reason", "r")[0] == 2
     lose(aws, table.control.keys.intent("b", pending.attempt, Table.id))
     assert table.load("c") == "PENDING_UNRECOVERABLE"

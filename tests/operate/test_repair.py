@@ -13,6 +13,7 @@ from lakewriter.commit.table_objects import Numbers
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import adopt_files, change_over, reset_cursor, reset_files
 from lakewriter.receipt import Cursor
+from tests.commit.edits import Edit
 from tests.commit.memory import Memory, World
 
 STORE_TIME = datetime(2024, 1, 15, 12, tzinfo=UTC)
@@ -47,6 +48,6 @@ def test_no_running_attempt_commits_after_it(command: str):
     """It has read what the state said before."""
     control = Control(Memory(World(), lambda: None, random.Random(0), 0), ControlKeys("", "p"), "s.t")
     running = {"b": Running(attempt="B", since=STORE_TIME)}
-    control.state.move(lambda state: state.replace(committed=1, running=running))
+    control.state.move(Edit(committed=1, running=running))
     BY_HAND[command](control)
     assert dict(control.state.read().running) == {}

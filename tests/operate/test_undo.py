@@ -25,6 +25,7 @@ from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices, UndoPlanner
 from lakewriter.receipt import Cursor
 from lakewriter.run.loader import load
+from tests.commit.edits import Edit
 from tests.load.lakes import BUCKET
 from tests.load.syncs import SyncLake, catalog, record, state, status, stream
 from tests.operate.shop import BY_DAY, FILES, ICEBERG
@@ -108,7 +109,7 @@ def test_a_partition_goes_before_its_objects(shop, monkeypatch):
     assert len(shop.control.state.read().retiring) == 1
     control = shop.control
     past = entry.model_copy(update={"not_before": datetime.now(UTC) - timedelta(seconds=1)})
-    control.state.move(lambda state: state.replace(retiring=(past,)))
+    control.state.move(Edit(retiring=(past,)))
     shop.load("d")
     assert shop.control.state.read().retiring == ()
     assert not [key for key in shop.aws.objects(BUCKET) if "/a/part-" in key]
@@ -197,7 +198,7 @@ def test_an_undo_that_the_state_names_no_more_is_told_by_its_report(shop):
     control = shop.control
     (entry,) = control.state.read().undone
     others = [entry.model_copy(update={"job_id": f"x{number}", "by": f"undo.x{number}"}) for number in range(100)]
-    control.state.move(lambda state: state.replace(undone=tuple(others)))
+    control.state.move(Edit(undone=tuple(others)))
 
     assert [each.plan for each in shop.undo("a").run()] == [None]
     assert shop.try_load("a", more=False).tables[0].code == "LOAD_UNDONE"

@@ -15,6 +15,7 @@ from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.load import _require_own_batch
+from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 
@@ -27,13 +28,13 @@ TABLE: Any = SimpleNamespace(id="s.t")
 def closing() -> Control:
     """A table whose first batch has its report, and is still pending in its state."""
     control = Control(Memory(World(), lambda: None, random.Random(0), 0), ControlKeys("", "p"), "s.t")
-    control.state.move(lambda state: state)
+    control.state.move(Edit(lambda state: dict(state)))
     own = Attempt("p", THEIRS.job_id, "a", datetime.now(UTC), timedelta(days=30))
     of = intent(own, batch=THEIRS)
     control.write_once(control.keys.intent(own.job_id, own.id, "s.t"), of.model_dump_json())
     control.write_once(control.keys.report(own.job_id, "s.t"), of.make_report().model_dump_json())
     pending = Pending(job_id=own.job_id, attempt=own.id, phase="uploaded", since=own.started)
-    control.state.move(lambda state: state.replace(pending=pending))
+    control.state.move(Edit(pending=pending))
     return control
 
 

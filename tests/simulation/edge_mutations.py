@@ -48,12 +48,12 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "undone-refresh-deleted": Mutation(
         "an undone refresh's own files are deleted",
-        "if gone is None and not self.intent.catalog.keeps_versions:",
+        "if gone is None and not intent.catalog.keeps_versions:",
         kinds="refresh",
     ),
     "give-up-unless-pending": Mutation(
         "a refresh is not given up while a change is pending",
-        "if entry not in state.retiring:",
+        "successions: ClassVar[Successions] = ANYWHERE",
         kinds="refresh",
     ),
     "retire-in-time": Mutation(

@@ -65,7 +65,7 @@ LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "reset-ends-attempts": Mutation(
         "no attempt that runs commits after single loads and batches were changed over",
-        "return noted.replace(batch=Batch(ADOPTED, state.changes))",
+        'return what, {"batch": Batch(ADOPTED, state.changes)}',
         kinds="batches",
         held_by="tests/operate/test_repair.py -k test_no_running_attempt_commits_after_it",
     ),

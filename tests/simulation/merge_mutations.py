@@ -113,7 +113,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "compactions-are-counted": Mutation(
         "loads depend on no compaction",
-        "return fields",
+        "",
         kinds="merged",
     ),
     "compaction-is-no-change": Mutation(

@@ -36,7 +36,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "bind-over-pending": Mutation(
         "nothing binds while something is pending",
-        "if not _may_bind(state, attempt, intent, began):",
+        'successions: ClassVar[Successions] = dict.fromkeys(ANYWHERE, ("prepared", "intended"))',
     ),
     "committed-unchanged": Mutation(
         "an exclusive load binds only to the table it registered with",
@@ -45,20 +45,20 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "recover-first": Mutation(
         "what is pending is recovered before an attempt registers",
         "pass",
-        more={"recover-first/2": "if False:"},
+        more={"recover-first/2": "successions: ClassVar[Successions] = ANYWHERE"},
     ),
     "register-sees-reports": Mutation(
         "an attempt does not register when a load was committed after it looked for its report",
-        "if state.pending is not None or is_overtaken:",
+        "if earlier != self.seen.running.get(self.job_id):",
     ),
     "registers-knowingly": Mutation(
         "an attempt looks for the uploads of one that registered after it had looked at the state",
-        "if state.pending is not None or state.committed != seen.committed:",
+        "if state.committed != self.seen.committed:",
         held_by="tests/commit/test_attempt.py -k meanwhile",
     ),
     "latest-registers": Mutation(
         "the latest attempt of a job takes over from the one before it",
-        "return state.replace(running={attempt.job_id: running_entry} | others)",
+        "return set_fields(state, running={self.job_id: entry} | others, **named)",
     ),
     "abort-while-registered": Mutation(
         "uploads that were listed are aborted by the registered attempt only",
@@ -124,7 +124,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "write-grows": Mutation(
         "every state differs from all before it",
-        "new = change(seen).replace(write=seen.write)",
+        "return set_fields(state, write=before)",
     ),
     "unclear-is-not-written": Mutation(
         "a control object whose creation had no answer is created again",
@@ -156,15 +156,15 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "report-before-close": Mutation(
         "a table's report is there before its state is closed",
         (
-            "move_pending(control, pending, close_with)\n"
+            "move_pending(control, Close(intent, control.find_time(), pending, abandoned, report.health))\n"
             "control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)"
         ),
         statements=2,
     ),
     "move-own-pending": Mutation(
         "a recovery changes only the intent and the phase that it has read",
-        "return change(state)",
-        statements=2,
+        "if False:",
+        more={"move-own-pending/2": "if False:"},
     ),
     "counter-closed": Mutation(
         "the counter of keys moves on with a load",

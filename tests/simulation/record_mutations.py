@@ -96,7 +96,7 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "types-of-a-refresh": Mutation(
         "a full refresh has the types of its own files alone",
-        "return state.add_types(self.intent.types, self.intent.job_id)",
+        "types = state.add_types(intent.types, intent.job_id)",
         held_by="tests/commit/test_inferred_types.py",
     ),
     "types-undone": Mutation(

@@ -7,6 +7,7 @@ import pytest
 
 from lakewriter.report import RunReport
 from lakewriter.run.loader import load
+from tests.commit.edits import Edit
 from tests.simulation.crowd import Crowd
 from tests.simulation.source import Session
 from tests.simulation.stand_ins import installed
@@ -74,7 +75,7 @@ def test_sweep_that_a_wrong_clock_has_noted():
 
         def note(pipeline):
             control = pipeline.first_control
-            control.state.move(lambda state: state.replace(swept=machine.crowd.scheduler.now + 400 * DAY))
+            control.state.move(Edit(swept=machine.crowd.scheduler.now + 400 * DAY))
 
         machine.crowd.count(note)
         machine.crowd.wait(40 * DAY)

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from lakewriter.commit.changes import read_change
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
 from lakewriter.commit.deferred_deletions import retire_due
 from lakewriter.commit.earlier_attempts import BeginRecord, BegunTable
+from lakewriter.commit.fold.steps import Bind, Fence, Leave, Register, Step, is_unchanged, may_bind
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import require_followed
 from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.repeated_loads import Repeats, find_done, make_undone_error
-from lakewriter.commit.state import Lost, Pending, Phase, Running, TableState
+from lakewriter.commit.state import Lost, Pending, Phase, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
 from lakewriter.errors import ConcurrentLoadError, NoAnswerError
@@ -23,8 +23,6 @@ from lakewriter.receipt import Receipt
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
 from lakewriter.spec.load_ids import UNDO
 
-_COMPARED_FIELDS: Final = ("changes", "cursor", "counter", "backfill", "batch", "sync", "inferred")
-"""Fields of a table's state that an exclusive load depends on: none may change before it is bound."""
 _NO_REPEATS: Final = Repeats()
 
 
@@ -81,11 +79,17 @@ def register(
             # A record that cannot be read is an error: raise it before this attempt is registered.
             _read_begin_records(control, attempt, seen)
         note_begin()
-        gone = _find_gone(control, seen, attempt)
         try:
             state = control.state.move(
-                lambda state, seen=seen, gone=gone: _name_state(  # type: ignore[misc]
-                    control, attempt, _add_running(state, seen, attempt, gone)
+                Register(
+                    attempt.job_id,
+                    attempt.id,
+                    attempt.started,
+                    seen=seen,
+                    repeats=frozenset(attempt.repeats.of),
+                    gone=_find_gone(control, seen, attempt),
+                    # An object outside the control folder says which state it belongs to.
+                    is_named=control.latest is not None,
                 ),
                 lambda state: state.is_registered(attempt.job_id, attempt.id),
             )
@@ -118,36 +122,6 @@ def _find_gone(control: Control, seen: TableState, attempt: Attempt) -> frozense
         return all(record.modified <= before for record in records)
 
     return frozenset(name for job_id, name in old if is_gone(job_id, name))
-
-
-def _add_running(state: TableState, seen: TableState, attempt: Attempt, gone: frozenset[str]) -> TableState:
-    """Add the attempt to the state's running loads, and leave out those that are ``gone``. Raise ``Lost`` where a load
-    was bound or committed since ``seen``, or another attempt of this job registered: its uploads must be found first.
-
-    A report is written only while its intent is pending, so an unchanged ``committed`` means that no report is new.
-    """
-    is_overtaken = state.running.get(attempt.job_id) != seen.running.get(attempt.job_id)
-    # Rule recover-first/2, register-sees-reports, registers-knowingly
-    if state.pending is not None or state.committed != seen.committed or is_overtaken:
-        raise Lost
-    # An attempt at a load that this one repeats may no longer bind: this load has the same rows.
-    others = {
-        job: entry
-        for job, entry in state.running.items()
-        if entry.attempt not in gone and job not in attempt.repeats.of
-    }
-    earlier = state.running.get(attempt.job_id)
-    first = (earlier.first or earlier.since) if earlier else None
-    running_entry = Running(attempt=attempt.id, since=attempt.started, first=first)
-    if earlier is not None:
-        running_entry = earlier.model_copy(update=dict(running_entry))
-    # Rule latest-registers
-    return state.replace(running=others | {attempt.job_id: running_entry})
-
-
-def _name_state(control: Control, attempt: Attempt, state: TableState) -> TableState:
-    """Give the state an id where an object outside the control folder says which state it belongs to."""
-    return state if control.latest is None or state.id else state.replace(id=attempt.id)
 
 
 def _abort_earlier(control: Control, attempt: Attempt, seen: TableState) -> None:
@@ -238,59 +212,23 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
     require_followed(control, began, shares=False)
     key = control.keys.intent(attempt.job_id, attempt.id, control.table_id)
     control.write_once(key, intent.model_dump_json(indent=1), remember=True)
-    pending = _make_pending(attempt, intent)
-
-    def bind_to(state: TableState) -> TableState:
-        # Rule bind-over-pending
-        if state.pending is not None or not _may_bind(state, attempt, intent, began):
-            raise Lost
-        return state.replace(pending=pending)
+    phase: Phase = "prepared" if intent.together else "intended"
+    pending = Pending(job_id=attempt.job_id, attempt=attempt.id, phase=phase, since=attempt.started)
+    step = Bind(pending, intent, began)
 
     while True:
         try:
-            control.state.move(bind_to, lambda state: pending.is_same(state.pending))
+            control.state.move(step, lambda state: pending.is_same(state.pending))
         except Lost:
             state = recover(control, open_clients)
             is_done = _abort_if_done(control, attempt, intent)
             if is_done and not intent.together:
                 return
             # Another attempt has finished this table of the sync: its other tables must not be bound without it.
-            if is_done or not _may_bind(state, attempt, intent, began):
+            if is_done or not may_bind(state, intent, began):
                 raise _make_concurrent_error(control, state, attempt) from None
         else:
             return
-
-
-def _make_pending(attempt: Attempt, intent: Intent) -> Pending:
-    phase: Phase = "prepared" if intent.together else "intended"
-    return Pending(job_id=attempt.job_id, attempt=attempt.id, phase=phase, since=attempt.started)
-
-
-def _may_bind(state: TableState, attempt: Attempt, intent: Intent, began: TableState) -> bool:
-    change = read_change(intent)
-    return (
-        # Rule fencing
-        state.is_registered(attempt.job_id, attempt.id)
-        # Rule compaction-compares-no-state
-        and (not change.compares_state or is_unchanged(began, state, exclusive=change.depends()))
-        # Rule names-bound
-        and state.accepts_names(intent.names, began)
-        # Rule types-bound
-        and state.accepts_types(intent.types, began)
-        and change.may_bind(state, began)
-    )
-
-
-def is_unchanged(before: TableState, now: TableState, *, exclusive: bool) -> bool:
-    """Return whether a load that was planned on ``before`` is still valid with the state ``now``.
-
-    An exclusive load depends on every field of ``_COMPARED_FIELDS``. Any other load depends on the source's state,
-    which it would overwrite, and on the last batch, since a stream that began meanwhile loads the same rows.
-    """
-    if not exclusive:
-        return (before.sync.source, before.batch) == (now.sync.source, now.batch)
-    # Rule committed-unchanged
-    return all(getattr(before, name) == getattr(now, name) for name in _COMPARED_FIELDS)
 
 
 def require_unchanged(
@@ -348,10 +286,7 @@ def settle(control: Control, attempt: Attempt, open_clients: OpenClients) -> Non
 
 def leave(control: Control, attempt: Attempt) -> None:
     """Remove the attempt, which has staged nothing, from the state; change nothing where it is bound after all."""
-    _try_move(
-        control,
-        lambda state: _require_unbound(state, attempt).replace(running=state.list_running_except(attempt.job_id)),
-    )
+    _try_move(control, Leave(attempt.job_id, attempt.id))
 
 
 def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: Iterable[Receipt]) -> None:
@@ -366,7 +301,7 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     files = BegunTable.of(names)
     strays = _find_own_uploads(control, attempt.job_id, attempt.id, files)
     # Rule state-before-abort
-    if not _try_move(control, lambda state: _require_unbound(state, attempt)):
+    if not _try_move(control, Fence(attempt.job_id, attempt.id)):
         # The attempt that took over may use the same keys by now, except for files with bad rows.
         # Rule quarantine-superseded
         strays = _select_bad_rows(files, strays)
@@ -382,18 +317,12 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     leave(control, attempt)
 
 
-def _try_move(control: Control, change: Callable[[TableState], TableState]) -> bool:
+def _try_move(control: Control, step: Step) -> bool:
     try:
-        control.state.move(change)
+        control.state.move(step)
     except Lost:
         return False
     return True
-
-
-def _require_unbound(state: TableState, attempt: Attempt) -> TableState:
-    if not state.is_registered(attempt.job_id, attempt.id) or _is_bound(state, attempt):
-        raise Lost
-    return state
 
 
 def _is_bound(state: TableState, attempt: Attempt) -> bool:

@@ -13,7 +13,7 @@ from lakewriter.commit.backoff import write
 from lakewriter.commit.earlier_attempts import BeginRecords
 from lakewriter.commit.history import History
 from lakewriter.commit.intent import Intent
-from lakewriter.commit.state import StateFile
+from lakewriter.commit.state_file import StateFile
 from lakewriter.commit.store import Store, TellsTime, Unclear
 from lakewriter.control_object import decode, parse
 from lakewriter.errors import (

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Final
 
 from lakewriter.commit.control import Control
+from lakewriter.commit.fold.steps import DropGeneration, Forget
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.state import Lost, Retiring, TableState
 from lakewriter.commit.stream_generations import delete_all
@@ -59,10 +60,7 @@ def _retire(control: Control, entry: Retiring, intent: Intent | None) -> None:
     elif intent is not None:
         delete_all(control, ((removal.key, removal.etag) for removal in intent.removes))
 
-    def forget(state: TableState) -> TableState:
-        return state.replace(retiring=tuple(other for other in state.retiring if other != entry))
-
-    control.state.move(forget, lambda state: entry not in state.retiring)
+    control.state.move(Forget(entry), lambda state: entry not in state.retiring)
 
 
 def _give_up_generation(control: Control, entry: Retiring) -> bool:
@@ -71,15 +69,8 @@ def _give_up_generation(control: Control, entry: Retiring) -> bool:
     def is_given_up(state: TableState) -> bool:
         return entry in state.retiring and state.find_generation(entry.generation or 0) is None
 
-    def give_up(state: TableState) -> TableState:
-        # Rule give-up-unless-pending
-        if state.pending is not None or entry not in state.retiring:
-            raise Lost
-        generations = tuple(generation for generation in state.generations if generation.number != entry.generation)
-        return state.replace(generations=generations)
-
     try:
-        control.state.move(give_up, is_given_up)
+        control.state.move(DropGeneration(entry), is_given_up)
     except Lost:
         return False
     return True

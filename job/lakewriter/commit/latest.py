@@ -11,9 +11,11 @@ from typing import Any, Final, NamedTuple
 from lakewriter.commit.backoff import write
 from lakewriter.commit.changes import list_effects
 from lakewriter.commit.control import Control
+from lakewriter.commit.fold.steps import PassGeneration
 from lakewriter.commit.intent import Intent, Switch
 from lakewriter.commit.mismatch import Kind, Mismatch
-from lakewriter.commit.state import REBUILD, TableState
+from lakewriter.commit.state import TableState
+from lakewriter.commit.state_file import REBUILD
 from lakewriter.commit.store import Store
 from lakewriter.control_object import parse
 from lakewriter.errors import (
@@ -134,11 +136,7 @@ def _pass_numbers(control: Control, latest: Latest) -> TableState:
     other = _read_state_of(control, latest)
     used = max(latest.generation, other.generation if other is not None else 0) + 1
 
-    def pass_them(state: TableState) -> TableState:
-        # Rule hand-over-number
-        return state.replace(generation=max(state.generation, used))
-
-    return control.state.move(pass_them)
+    return control.state.move(PassGeneration(used))
 
 
 def require_earlier(control: Control, intent: Intent, number: int) -> None:

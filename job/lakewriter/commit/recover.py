@@ -6,17 +6,18 @@ intended --all complete--> uploaded --published, read back, reported--> nothing 
     \\--cannot complete--> aborting --withdrawn--> nothing pending, as if it had not been
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import find_catalog, open_catalog_writer
-from lakewriter.commit.changes import Effects, close_state, list_effects
+from lakewriter.commit.changes import Effects, list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
 from lakewriter.commit.decisions import conclude_completion, find_completion, find_decision, is_bound
 from lakewriter.commit.deferred_deletions import retire_partition
+from lakewriter.commit.fold.closing import Close
+from lakewriter.commit.fold.steps import GiveUp, PendingStep, Turn, Withdraw
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import require_earlier, write_latest
 from lakewriter.commit.repeated_loads import note_repeat
@@ -24,7 +25,7 @@ from lakewriter.commit.state import DroppedPartition, Failure, GivenUp, Lost, Pe
 from lakewriter.commit.store import Store
 from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import complete_all, withdraw
-from lakewriter.control_object import MERGED, parse
+from lakewriter.control_object import parse
 from lakewriter.errors import (
     CODES,
     CatalogNotFoundError,
@@ -145,18 +146,18 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
         case "prepared":
             phase: Phase = "intended" if is_bound(control, pending) else "aborting"
             failure = _make_unbound(control) if phase == "aborting" else None
-            turn_pending(control, pending, phase, failure)
+            move_pending(control, Turn(pending, phase, failure))
         case "intended":
             complete = complete_together if intent.together else complete_files
             failure = complete(control, intent, open_clients)
-            move_pending(control, pending, lambda state: _record_completion(state, pending, failure))
+            move_pending(control, Turn(pending, "aborting" if failure else "uploaded", failure))
         case "uploaded":
             try:
                 report = _publish(control, pending, intent, number, open_clients, gone=pending.attempt != mine)
             except GivenUp:
                 # The process that gave it up died before the state said so.
                 # Rule finish-giving-up
-                withdraw_given_up(control, pending, intent)
+                give_up_number(control, pending, intent)
                 return
             except LakeError:
                 # Another process may have ended it meanwhile: a later change is what the catalog shows, or its files
@@ -198,22 +199,9 @@ def complete_together(control: Control, intent: Intent, open_clients: OpenClient
     return conclude_completion(control, intent.job_id, intent.attempt, failure)
 
 
-def withdraw_given_up(control: Control, pending: Pending, intent: Intent) -> None:
+def give_up_number(control: Control, pending: Pending, intent: Intent) -> None:
     """Turn a change that its catalog lacks for good to its withdrawal, its number and its refresh's used up."""
-    generation = list_effects(intent).generation or 0
-
-    def withdraw(state: TableState) -> TableState:
-        aborting = pending.model_copy(update={"phase": "aborting"})
-        number = state.committed + 1
-        return state.replace(pending=aborting, committed=number, generation=max(state.generation, generation))
-
-    move_pending(control, pending, withdraw)
-
-
-def turn_pending(control: Control, pending: Pending, phase: Phase, failure: Failure | None = None) -> None:
-    """Turn a pending intent to another phase; do nothing where another process has moved it already."""
-    after = pending.model_copy(update={"phase": phase, "failure": failure})
-    move_pending(control, pending, lambda state: state.replace(pending=after))
+    move_pending(control, GiveUp(pending, list_effects(intent).generation or 0))
 
 
 def _make_unbound(control: Control) -> Failure:
@@ -282,19 +270,10 @@ def _publish_quarantine(
 def close(control: Control, pending: Pending, intent: Intent, report: TableReport, *, abandoned: bool = False) -> None:
     """Write the report, then the state with nothing pending: the last step of a load or an undo."""
     # Several processes may recover one load, each when the table is in another state: the first one's report stays.
-    key, now = control.keys.report(pending.job_id, control.table_id), control.find_time()
-
-    def close_with(state: TableState) -> TableState:
-        closed = close_state(state, pending, intent, now, abandoned=abandoned)
-        # Where only other writers delete from the table, earlier releases read its state: the field is left out for
-        # them.
-        has_own = MERGED in closed.needs or closed.deletes is not None or list_effects(intent).writes_deletes
-        is_known = has_own and report.health is not None
-        return closed.replace(deletes=report.health and report.health.deletes) if is_known else closed
-
+    key = control.keys.report(pending.job_id, control.table_id)
     # Rule report-before-close
     control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)
-    move_pending(control, pending, close_with)
+    move_pending(control, Close(intent, control.find_time(), pending, abandoned, report.health))
 
 
 def withdraw_intent(control: Control, pending: Pending, intent: Intent, store: Store) -> None:
@@ -306,22 +285,13 @@ def withdraw_intent(control: Control, pending: Pending, intent: Intent, store: S
     if pending.failure is not None:
         key = control.keys.failure(pending.job_id, pending.attempt, control.table_id)
         control.write_once(key, pending.failure.model_dump_json(indent=1), keep=True)
-    move_pending(
-        control, pending, lambda state: state.replace(pending=None, running=state.list_running_except(pending.job_id))
-    )
+    move_pending(control, Withdraw(pending))
 
 
-def move_pending(control: Control, old: Pending, change: Callable[[TableState], TableState]) -> None:
-    """Replace the state while ``old`` is pending; do nothing where another process has moved it already."""
-
-    def move(state: TableState) -> TableState:
-        # Rule move-own-pending
-        if state.pending != old:
-            raise Lost
-        return change(state)
-
+def move_pending(control: Control, step: PendingStep | Close) -> None:
+    """Move the state by what happens to its pending intent; do nothing where another process has done it already."""
     try:
-        control.state.move(move)
+        control.state.move(step)
     except Lost:
         return
 
@@ -336,8 +306,3 @@ def read_failure(control: Control, job_id: str, attempt: str) -> LakeError | Non
         # A later release wrote it.
         return PendingUnrecoverableError(f"{failure.code}: {failure.message}", remedy=failure.remedy)
     return CODES[failure.code](failure.message, remedy=failure.remedy)
-
-
-def _record_completion(state: TableState, pending: Pending, failure: Failure | None) -> TableState:
-    phase = "aborting" if failure else "uploaded"
-    return state.replace(pending=pending.model_copy(update={"phase": phase, "failure": failure}))

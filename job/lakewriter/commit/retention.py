@@ -2,19 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final
 
 from lakewriter.commit.control import Control
+from lakewriter.commit.fold.steps import Sweep
 from lakewriter.commit.history import PastLoad
 from lakewriter.commit.named_loads import find_named_loads, read_states
 from lakewriter.commit.state import Lost, TableState
-
-EVERY: Final = timedelta(days=1)
-
-
-def is_sweep_due(state: TableState, now: datetime) -> bool:
-    """Return whether a day has passed since the last sweep; one in the future was noted by a clock that was wrong."""
-    return state.swept is None or abs(now - state.swept) >= EVERY
 
 
 def sweep(control: Control, now: datetime, keep: timedelta) -> int:
@@ -83,12 +76,7 @@ def _sweep_old(control: Control, prefix: str, before: datetime, below: str | Non
 
 
 def _mark(control: Control, now: datetime) -> None:
-    def change(state: TableState) -> TableState:
-        if not is_sweep_due(state, now):
-            raise Lost
-        return state.replace(swept=now)
-
     try:
-        control.state.move(change)
+        control.state.move(Sweep(now))
     except Lost:
         return

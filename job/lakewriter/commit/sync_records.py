@@ -106,19 +106,17 @@ class SyncIntent(ControlObject):
 
 
 def advance_sync(
-    state: SyncState, intent: SyncIntent, job_id: str, *, files: bool, batch: Batch | None = None
+    sync: SyncState, intent: SyncIntent, job_id: str, *, files: bool, batch: Batch | None = None
 ) -> SyncState:
     """Return the sync state after the intent is closed; ``files`` says whether the load wrote any, ``batch`` which one
     of a continuous run it was."""
-    live_loads = [
-        live for live in state.live if live.generation_id >= intent.minimum_generation_id or intent.unfinished
-    ]
+    live_loads = [live for live in sync.live if live.generation_id >= intent.minimum_generation_id or intent.unfinished]
     if files:
         live_loads.append(Live(job_id=job_id, generation_id=intent.generation_id))
-    return state.model_copy(
+    return sync.model_copy(
         update={
-            "sync_id": max(state.sync_id, intent.sync_id),
-            "generation_id": max(state.generation_id, intent.generation_id),
+            "sync_id": max(sync.sync_id, intent.sync_id),
+            "generation_id": max(sync.generation_id, intent.generation_id),
             "live": tuple(_drop_old_batches(live_loads, batch)[-MOST_LIVE:]),
             "source": intent.source,
             "unfinished": intent.unfinished,

@@ -1,17 +1,15 @@
 """Abandon a pending load whose intent is lost: it cannot be finished, and what it was to publish is not known."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from lakewriter.commit.changes import choose_last_job
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import conclude_completion, find_decision, is_bound
-from lakewriter.commit.resets import note_change
-from lakewriter.commit.state import Failure, Lost, Pending, TableState
+from lakewriter.commit.fold.closing import CloseBlindly, EndBlindly
+from lakewriter.commit.state import Failure, Lost, Pending
 from lakewriter.commit.store import StoredObject
-from lakewriter.commit.sync_records import Live
 from lakewriter.commit.table_objects import MOST_LISTED, find_highest_numbers, find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
 from lakewriter.operate.rebuild_records import MOST_ASKED, parse_batch
@@ -77,7 +75,7 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
     shown = format_count(len(objects), "object")
     for key, stored in objects.items():
         control.store.delete(key, stored.etag)
-    _end(control, pending, lambda state: state.replace(running=state.list_running_except(job_id)), reason)
+    _end(control, pending, reason)
     return (
         f"undone, without its intent: {shown} that it wrote deleted, the cursor as it was. What cannot be known: "
         "whether it wrote others; uploads that it did not complete are left to the bucket's lifecycle rule"
@@ -91,7 +89,7 @@ def _end_undo(control: Control, pending: Pending, reason: str) -> str:
     returns where another process, which has the intent in memory, has completed the undo meanwhile.
     """
     report = control.delete_report(pending.job_id)
-    if _end(control, pending, lambda state: _close_state(control, state, pending, {}), reason):
+    if _end(control, pending, reason, _conclude(control, pending, {})):
         return "closed as it is: what it has taken out is not known. Undo the load again: it goes on from there"
     if report is not None and any(undone.by == pending.job_id for undone in control.state.read().undone):
         control.write_once(control.keys.report(pending.job_id, control.table_id), report)
@@ -176,28 +174,23 @@ def _close(control: Control, pending: Pending, objects: Objects, reason: str) ->
     # A report that is there already was written from the intent, and says more.
     if control.read_report(pending.job_id) is None:
         control.write_once(control.keys.report(pending.job_id, control.table_id), report.model_dump_json(indent=1))
-    _end(control, pending, lambda state: _close_state(control, state, pending, objects), reason)
+    _end(control, pending, reason, _conclude(control, pending, objects))
 
 
-def _close_state(control: Control, state: TableState, pending: Pending, objects: Objects) -> TableState:
-    """Count the load as committed: the catalog may have it under this number, and would take the next load for it."""
+def _conclude(control: Control, pending: Pending, objects: Objects) -> CloseBlindly:
+    """Find what the objects and the job id say of the load, which counts as committed."""
     highest = find_highest_numbers(control.layout, objects)
-    sync = state.sync
-    if control.layout is not None and not control.layout.directory and objects:
-        generation = max(stored.generation_id for stored in objects.values())
-        sync = sync.model_copy(update={"live": (*sync.live, Live(job_id=pending.job_id, generation_id=generation))})
-    return state.replace(
-        # Rule blind-counted
-        committed=state.committed + 1,
-        last_job=choose_last_job(state, pending.job_id),
-        last_commit=max(control.find_time(), pending.since, state.last_commit or pending.since),
-        counter=max(state.counter, highest.counter),
-        generation=max(state.generation, highest.generation),
-        batch=parse_batch(pending.job_id) or state.batch,
-        # Rule blind-deleted-keys
-        deleted_keys=_find_deleted_keys(control, pending) or state.deleted_keys,
-        running=state.list_running_except(pending.job_id),
-        sync=sync,
+    is_of_sync = control.layout is not None and not control.layout.directory and bool(objects)
+    return CloseBlindly(
+        pending.job_id,
+        pending.since,
+        control.find_time(),
+        counter=highest.counter,
+        generation=highest.generation,
+        batch=parse_batch(pending.job_id),
+        deleted_keys=_find_deleted_keys(control, pending),
+        generation_id=max(stored.generation_id for stored in objects.values()) if is_of_sync else None,
+        has_files=is_of_sync,
     )
 
 
@@ -214,18 +207,11 @@ def _find_deleted_keys(control: Control, pending: Pending) -> DeletedKeys | None
     return DeletedKeys(job_id=pending.job_id, key=key, until=until) if until is not None else None
 
 
-def _end(control: Control, pending: Pending, change: Callable[[TableState], TableState], reason: str) -> bool:
+def _end(control: Control, pending: Pending, reason: str, close: CloseBlindly | None = None) -> bool:
     """Remove the intent from the state and note the reason. Return False, and do nothing, where another process removed
     it."""
-
-    def end(state: TableState) -> TableState:
-        if not pending.is_same(state.pending):
-            raise Lost
-        what = f"load {pending.job_id} abandoned without its intent ({pending.phase})"
-        return note_change(control, change(state), what, reason).replace(pending=None)
-
     try:
-        control.state.move(end)
+        control.state.move(EndBlindly(pending, control.find_time(), reason, close))
     except Lost:
         return False
     return True

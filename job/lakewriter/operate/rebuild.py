@@ -3,29 +3,28 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from lakewriter.aws import Clients
 from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
 from lakewriter.commit.catalog import find_catalog
-from lakewriter.commit.changes import choose_last_job, follow_partitions, list_effects, read_change
+from lakewriter.commit.changes import list_effects
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import find_decision
-from lakewriter.commit.input_records import follow_load
+from lakewriter.commit.fold.closing import Close, CloseBlindly, Conclude
+from lakewriter.commit.fold.steps import Step, fold, number_write
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import read_latest
-from lakewriter.commit.state import Generation, Pending, Phase, Reset, TableState, Undone, is_unusable
-from lakewriter.commit.sync_records import Live, SyncState
+from lakewriter.commit.state import Pending, Phase, TableState
+from lakewriter.commit.state_file import is_unusable
 from lakewriter.commit.table_objects import find_highest_numbers, is_hidden
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
 from lakewriter.operate.rebuild_records import Closed, Leftovers, read_leftovers
 from lakewriter.receipt import Cursor
-from lakewriter.report import ABANDONED, TableReport, format_count
+from lakewriter.report import ABANDONED, format_count
 from lakewriter.run.placement import plan_catalog_action
-from lakewriter.spec.load_ids import make_next_job_id
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 
@@ -78,10 +77,10 @@ def rebuild(
     ``cursor`` is given by a person where no record has it: without one ``STATE_LOST`` is raised, unless ``from_start``
     allows the next load to read everything.
     """
-    etag, write = _require_no_state(control)
+    etag, before = _require_no_state(control)
     left = read_leftovers(control)
-    rebuilt = conclude(control, catalog, left, reason)
-    state = rebuilt.state.replace(cursor=cursor) if cursor is not None else rebuilt.state
+    rebuilt = conclude(control, catalog, left, reason, cursor)
+    state = rebuilt.state
     is_known = state.cursor is not None or from_start or _is_cursor_taken_back(left)
     if table.cursor is not None and state.committed and not is_known:
         raise StateLostError(
@@ -89,7 +88,7 @@ def rebuild(
             remedy="Say it by --cursor VALUE --type TYPE, such as the column's highest value in the table; or by "
             "--no-cursor that the next load is to read everything.",
         )
-    _write(control, state.replace(write=write), etag)
+    _write(control, number_write(state, before), etag)
     return Rebuilt(state, tuple(_describe(state)), rebuilt.unknown)
 
 
@@ -99,11 +98,13 @@ def _is_cursor_taken_back(left: Leftovers) -> bool:
     return bool(telling) and telling[-1].report.cursor_after is None
 
 
-def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str) -> Rebuilt:
-    """Conclude the state by adding the loads one after the other."""
-    state = TableState(write=1, running=left.running)
+def conclude(
+    control: Control, catalog: InCatalog, left: Leftovers, reason: str, cursor: Cursor | None = None
+) -> Rebuilt:
+    """Conclude the state by adding the changes one after the other; ``cursor`` is one that a person gives."""
+    state = TableState()
     for closed in left.closed:
-        state = _add_load(state, closed)
+        state = fold(state, _read_step(closed))
     pending = _find_pending(control, left, catalog)
     pending_load = _name_load(control, pending) if pending is not None else ""
     is_published = pending_load in catalog.loads
@@ -113,17 +114,18 @@ def conclude(control: Control, catalog: InCatalog, left: Leftovers, reason: str)
     what = (
         f"state rebuilt from {format_count(len(left.closed), 'report')} and {format_count(len(left.objects), 'object')}"
     )
-    state = state.replace(
+    step = Conclude(
+        control.find_time(),
+        reason,
+        what,
         id=catalog.state_id or _choose_id(control, left),
         committed=committed,
-        backfill=highest.backfill,
-        counter=max(state.counter, highest.counter),
-        generation=max(state.generation, highest.generation, catalog.generation),
-        generations=_find_kept(state, control.find_time()),
-        partitions=tuple(entry for entry in state.partitions if entry.until > control.find_time()),
+        numbers=highest._replace(generation=max(highest.generation, catalog.generation)),
+        running=left.running,
         pending=pending,
-        resets=(Reset(at=control.find_time(), what=what, reason=reason, committed=committed - state.compactions),),
+        cursor=cursor,
     )
+    state = fold(state, step)
     return Rebuilt(state, tuple(_describe(state)), tuple(_describe_unknown(control, state, left)))
 
 
@@ -133,18 +135,12 @@ def _choose_id(control: Control, left: Leftovers) -> str:
     return attempts[0] if control.latest is not None and attempts else ""
 
 
-def _find_kept(state: TableState, now: datetime) -> tuple[Generation, ...]:
-    """Return the refreshes that can be shown again: files of the others may be deleted already."""
-    due = {entry.generation for entry in state.retiring if entry.not_before <= now}
-    return tuple(generation for generation in state.generations if generation.number not in due)
-
-
 def _require_no_state(control: Control) -> tuple[str | None, int]:
-    """Return the etag of an unusable state, None where there is none, and the number of the write that replaces it;
-    ``SPEC_INVALID`` where the state is in use."""
-    content, write = control.store.get(control.keys.state(control.table_id)), 1
+    """Return the etag of an unusable state, None where there is none, and the number of its writes; ``SPEC_INVALID``
+    where the state is in use."""
+    content, before = control.store.get(control.keys.state(control.table_id)), 0
     if content is None:
-        return None, write
+        return None, before
     if not is_unusable(content[0]):
         state = control.state.read()
         if state.committed or state.pending or state.resets:
@@ -152,54 +148,29 @@ def _require_no_state(control: Control) -> tuple[str | None, int]:
                 f"table {control.table_id} has a state, of {format_count(state.committed, 'committed load')}.",
                 remedy="lakewriter status LAKE shows it; lakewriter reset LAKE TABLE changes it.",
             )
-        write = state.write + 1
-    return content[1], write
+        before = state.write
+    return content[1], before
 
 
-def _add_load(state: TableState, closed: Closed) -> TableState:
-    """Return the state after one more change; fields that only the intent has stay as they were where it is gone."""
-    intent = closed.intent
-    abandoned = any(note.startswith(ABANDONED) for note in closed.report.notes)
-    if intent is not None:
-        changes = read_change(intent).list_all_state_changes(state, closed.at, abandoned=abandoned)
-        changes["partitions"] = follow_partitions(state, intent, closed.at, abandoned=abandoned)
-        changes["adopted"] = intent.adopted or state.adopted
-    else:
-        changes = _conclude_changes(state, closed)
-    changes["batch"] = closed.batch or state.batch
-    if intent is not None and intent.inputs is not None:
-        # Each intent repeats the record of the loads before it. Only a person knows whether later ones are missing.
-        changes["inputs"] = follow_load(intent.inputs.before.model_copy(update={"committed": -1}), intent.inputs, 0)
-    return state.replace(
-        committed=state.committed + 1,
-        last_job=choose_last_job(state, closed.job_id),
-        last_commit=max(closed.at, closed.report.started),
-        needs=tuple(sorted({*state.needs, *(intent.lasting_needs if intent is not None else ())})),
-        **changes,
-    )
-
-
-def _conclude_changes(state: TableState, closed: Closed) -> dict[str, Any]:
-    """Return the fields of the state that follow from a report alone."""
+def _read_step(closed: Closed) -> Step:
+    """Return the change as a step of the table's state: by its intent, or without one by its report."""
     report = closed.report
-    if report.undoes is not None:
-        following = make_next_job_id(report.undoes)
-        entry = Undone(job_id=report.undoes, by=closed.job_id, at=closed.at, next=following, reason="see its report")
-        return {"cursor": report.cursor_after, "undone": (*state.undone, entry)}
-    generation = report.generation_id
-    sync = _add_numbers(state.sync, report, generation) if generation is not None else state.sync
-    return {"cursor": report.cursor_after or state.cursor, "sync": sync}
-
-
-def _add_numbers(sync: SyncState, report: TableReport, generation: int) -> SyncState:
-    live = (Live(job_id=report.job_id, generation_id=generation),) if report.files else ()
-    numbers = {
-        "sync_id": max(sync.sync_id, report.sync_id or 0),
-        "generation_id": max(sync.generation_id, generation),
-        "live": (*sync.live, *live),
-        "source": None,
-    }
-    return sync.model_copy(update=numbers)
+    if closed.intent is not None:
+        abandoned = any(note.startswith(ABANDONED) for note in report.notes)
+        return Close(closed.intent, closed.at, None, abandoned, report.health)
+    return CloseBlindly(
+        closed.job_id,
+        report.started,
+        closed.at,
+        cursor=report.cursor_after,
+        batch=closed.batch,
+        sync_id=report.sync_id or 0,
+        generation_id=report.generation_id,
+        has_files=bool(report.files),
+        forgets_source=True,
+        is_compaction=report.compacted is not None,
+        undoes=report.undoes,
+    )
 
 
 def _name_load(control: Control, pending: Pending) -> str:

@@ -9,13 +9,14 @@ from lakewriter.commit.changes import MOST_NAMED, list_effects, read_change
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.decisions import conclude_completion, is_bound
-from lakewriter.commit.input_records import Inputs
+from lakewriter.commit.fold.by_hand import AdoptFiles, AdoptSyncs, ChangeOver, CountAsRead, Note, SetCursor
+from lakewriter.commit.fold.steps import Turn
 from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.latest import read_latest, take_over, write_latest
 from lakewriter.commit.read_files import write_files
-from lakewriter.commit.recover import close, turn_pending, withdraw_given_up, withdraw_intent
-from lakewriter.commit.resets import change_unless_pending, forget_source, note_change
-from lakewriter.commit.state import ADOPTED, CURSOR_SET, Failure, Pending, Phase, TableState
+from lakewriter.commit.recover import close, give_up_number, move_pending, withdraw_intent
+from lakewriter.commit.resets import change_by_hand
+from lakewriter.commit.state import Failure, Pending, Phase, TableState
 from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.table_objects import Numbers
 from lakewriter.errors import (
@@ -29,7 +30,7 @@ from lakewriter.errors import (
     SpecInvalidError,
     StagedLostError,
 )
-from lakewriter.receipt import Batch, Cursor
+from lakewriter.receipt import Cursor
 from lakewriter.report import ABANDONED, format_count, join_first
 from lakewriter.spec.listed_files import ListedFile
 from lakewriter.spec.load_ids import UNDO, make_undo_job_id
@@ -70,7 +71,7 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
         _require_end(control, pending, intent, clients)
         if not noted:
             what = f"load {job_id} abandoned ({pending.phase})"
-            control.state.move(lambda state, what=what: note_change(control, state, what, reason))  # type: ignore[misc]
+            control.state.move(Note(control.find_time(), reason, what))
             # Another process may have ended the load: nothing may be published under the number of the next change.
             noted = True
             continue
@@ -82,7 +83,7 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
             if done := _end_uploaded(control, pending, intent, clients):
                 return done
         else:
-            turn_pending(control, pending, _choose_phase(control, pending, intent))
+            move_pending(control, Turn(pending, _choose_phase(control, pending, intent)))
     report = control.read_report(job_id)
     if job_id.startswith(UNDO):
         return "given up: the load that it was to take out stays" if report is None else "nothing: it is done"
@@ -150,7 +151,7 @@ def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: C
     if is_seen is None:
         return _close_unknown(control, pending, intent, "")
     # The catalog may have used the number up.
-    withdraw_given_up(control, pending, intent)
+    give_up_number(control, pending, intent)
     return ""
 
 
@@ -215,15 +216,7 @@ def reset_cursor(control: Control, cursor: Cursor | None, reason: str) -> TableS
 
     Without a cursor a stream of messages begins anew: its source is not given the state that the stream was at.
     """
-    shown = "cursor taken away" if cursor is None else f"{CURSOR_SET}{cursor.text}"
-
-    def change(state: TableState) -> TableState:
-        before = state.cursor.text if state.cursor else "none"
-        noted = note_change(control, state, f"{shown}, was {before}", reason)
-        sync = state.sync if cursor is not None else forget_source(state)
-        return noted.replace(cursor=cursor, running={}, sync=sync)
-
-    return change_unless_pending(control, change)
+    return change_by_hand(control, lambda at: SetCursor(at, reason, cursor))
 
 
 def reset_files(control: Control, files: Sequence[ListedFile] | None, reason: str) -> TableState:
@@ -232,14 +225,7 @@ def reset_files(control: Control, files: Sequence[ListedFile] | None, reason: st
     Attempts that are running can no longer commit. Return the state.
     """
     parts = write_files(control, uuid.uuid4().hex[:12], "reset", files or ())
-
-    def change(state: TableState) -> TableState:
-        noted = (state.inputs or Inputs(committed=0)) if files is None else Inputs(committed=0, parts=parts)
-        what = f"files that count as read: {noted.count_files():,}"
-        counted = noted.model_copy(update={"committed": state.committed})
-        return note_change(control, state, what, reason).replace(inputs=counted, running={})
-
-    return change_unless_pending(control, change)
+    return change_by_hand(control, lambda at: CountAsRead(at, reason, None if files is None else parts))
 
 
 def change_over(control: Control, reason: str) -> TableState:
@@ -248,40 +234,20 @@ def change_over(control: Control, reason: str) -> TableState:
     Raises ``SPEC_INVALID`` for a table without loads, and ``CONCURRENT_LOAD`` while one is pending.
     """
 
-    def change(state: TableState) -> TableState:
-        if not state.committed:
-            raise SpecInvalidError(
-                f"table {control.table_id} has no loads to go on from.",
-                remedy="Load it; or take over what another writer has left in the bucket: lakewriter adopt LAKE.",
-            )
-        noted = note_change(
-            control,
-            state,
-            f"changed between single loads and a continuous run, with {format_count(state.committed, 'load')}",
-            reason,
+    if not control.state.read().committed:
+        raise SpecInvalidError(
+            f"table {control.table_id} has no loads to go on from.",
+            remedy="Load it; or take over what another writer has left in the bucket: lakewriter adopt LAKE.",
         )
-        # Rule reset-ends-attempts
-        return noted.replace(batch=Batch(ADOPTED, state.changes), running={})
-
-    return change_unless_pending(control, change)
+    return change_by_hand(control, lambda at: ChangeOver(at, reason))
 
 
 def adopt_objects(control: Control, objects: str, generation_id: int, sync_id: int, reason: str) -> bool:
     """Let the syncs of a stream continue those of another writer, whose ``objects`` it has, in words. Return whether
     its state was below their numbers."""
     before = control.state.read().sync
-    numbers = {"generation_id": max(before.generation_id, generation_id), "sync_id": max(before.sync_id, sync_id)}
-    is_below = before != before.model_copy(update=numbers)
-
-    def change(state: TableState) -> TableState:
-        state = state.replace(adopted=control.find_time())
-        if not is_below:
-            return state
-        what = f"adopted {objects} up to generation {generation_id} and sync {sync_id}"
-        return note_change(control, state, what, reason).replace(sync=state.sync.model_copy(update=numbers))
-
-    change_unless_pending(control, change)
-    return is_below
+    change_by_hand(control, lambda at: AdoptSyncs(at, reason, objects, generation_id, sync_id))
+    return before.generation_id < generation_id or before.sync_id < sync_id
 
 
 def adopt_files(control: Control, files: str, numbers: Numbers, cursor: Cursor | None, reason: str) -> TableState:
@@ -294,19 +260,6 @@ def adopt_files(control: Control, files: str, numbers: Numbers, cursor: Cursor |
         # One that nobody can take over is an error: raise it before the state is changed.
         read_latest(control.store, control.latest)
 
-    def change(state: TableState) -> TableState:
-        read = f"rows above {cursor.text}" if cursor is not None else "all rows"
-        what = f"adopted {files}; the next load reads {read}"
-        return note_change(control, state, what, reason).replace(
-            id=state.id or new_id,
-            backfill=max(state.backfill, numbers.backfill),
-            counter=max(state.counter, numbers.counter),
-            cursor=cursor or state.cursor,
-            adopted=control.find_time(),
-            # Rule adopt-ends-attempts
-            running={},
-        )
-
-    state = change_unless_pending(control, change)
+    state = change_by_hand(control, lambda at: AdoptFiles(at, reason, files, numbers, cursor, new_id))
     take_over(control, state)
     return state

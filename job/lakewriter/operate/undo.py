@@ -15,6 +15,7 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import find_catalog
 from lakewriter.commit.committed_loads import TableLoads, read_table_loads
 from lakewriter.commit.control import Control
+from lakewriter.commit.fold.steps import is_unchanged
 from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
@@ -113,7 +114,9 @@ class Undo:
             undoings.append(Undoing(table_id, load.job_id, plan))
             # The next one is planned as if this one were gone.
             left = tuple(other for other in table.loads if other != load)
-            table = replace(table, state=plan.leave(table.state), loads=left)
+            state = plan.leave(table.state, table.control.find_time())
+            reported = table.reported | {make_undo_job_id(load.job_id)}
+            table = replace(table, state=state, loads=left, reported=reported)
         return undoings
 
     def _plan_load(self, table: TableLoads, job_id: str, gone: tuple[str, ...] = ()) -> UndoPlan:
@@ -158,7 +161,7 @@ class Undo:
             seen = table.state
             is_kept = (seen.generations, seen.compactions) == (began.generations, began.compactions)
             # Rule undo-again
-            if not is_kept or not attempts.is_unchanged(table.state, began, exclusive=True):
+            if not is_kept or not is_unchanged(table.state, began, exclusive=True):
                 (table,) = read_table_loads([control])
                 plan = self._plan_load(replace(table, state=began), job_id)
             find_catalog(plan.intent.catalog).require_known(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from lakewriter.commit.actions import CatalogAction
@@ -11,6 +12,8 @@ from lakewriter.commit.catalog import open_iceberg_writer
 from lakewriter.commit.changes import read_change
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import find_decision
+from lakewriter.commit.fold.closing import Close
+from lakewriter.commit.fold.steps import fold_ahead
 from lakewriter.commit.intent import Intent, Removal, Switch, UndoneLoad
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.state import Generation, TableState
@@ -20,7 +23,7 @@ from lakewriter.control_object import CHANGES
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
 from lakewriter.receipt import Cursor
 from lakewriter.report import TableReport, format_count, join_first
-from lakewriter.spec.load_ids import REPLAY, make_next_job_id
+from lakewriter.spec.load_ids import REPLAY, make_next_job_id, make_undo_job_id
 from lakewriter.spec.specification import Tracking
 
 View = Literal["snapshot", "switch", "partition", "files", "nothing"]
@@ -92,15 +95,10 @@ class UndoPlan:
             needs=(CHANGES,),
         )
 
-    def leave(self, state: TableState) -> TableState:
-        """Return the state after this undo, with what the plan of another undo depends on."""
-        undone, sync = self.undone, state.sync
-        if undone.restores_source and undone.before is not None:
-            sync = sync.model_copy(update={"source": undone.before.source, "unfinished": undone.before.unfinished})
-        gone = self.switch.before if self.switch is not None else 0
-        generations = tuple(generation for generation in state.generations if generation.number != gone)
-        cursor = self.cursor_after if undone.restores_cursor else state.cursor
-        return state.replace(cursor=cursor, sync=sync, generations=generations)
+    def leave(self, state: TableState, at: datetime) -> TableState:
+        """Return the state after this undo, on which the undo of another load is planned."""
+        attempt = Attempt(self.intent.pipeline, make_undo_job_id(self.intent.job_id), "plan", at, timedelta())
+        return fold_ahead(state, Close(self.make_intent(attempt, state), at, None))
 
 
 @dataclass

@@ -9,10 +9,13 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.control import Control
+from lakewriter.commit.fold.by_hand import BeginBackfill
+from lakewriter.commit.fold.steps import fold_ahead
 from lakewriter.commit.latest import require_followed, take_over
 from lakewriter.commit.ownership import TableWriters
-from lakewriter.commit.resets import check_backfill, number_backfill
-from lakewriter.commit.state import StateFile, TableState
+from lakewriter.commit.resets import check_backfill
+from lakewriter.commit.state import TableState
+from lakewriter.commit.state_file import StateFile
 from lakewriter.commit.store import Store
 from lakewriter.commit.table_objects import GO_ON, describe_left, list_newest
 from lakewriter.errors import KeyExistsError, NameCollisionError, SpecInvalidError, TableNotEmptyError
@@ -112,7 +115,7 @@ def check_next_load(
     Return the place of its files, and whether the load would begin a backfill."""
     begins = table.backfill is not None and table.backfill > check_backfill(control, state, table.backfill).backfill
     if begins and table.backfill is not None:
-        state = number_backfill(state, table.backfill)
+        state = fold_ahead(state, BeginBackfill(control.find_time(), "", table.backfill - 1))
     require_no_writer(spec, table, control, names, clients)
     return check_place(spec, table, control, state, names, clients), begins
 

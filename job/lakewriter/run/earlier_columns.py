@@ -9,6 +9,7 @@ import pyarrow as pa
 from lakewriter.aws import Clients
 from lakewriter.cast.kind_values import ARROW
 from lakewriter.commit.control import Control
+from lakewriter.commit.fold.steps import Learn, fold_ahead
 from lakewriter.commit.state import TableState
 from lakewriter.commit.table_objects import list_newest
 from lakewriter.encode.parquet_footer import read_column_statistics, read_footer
@@ -34,7 +35,7 @@ def with_earlier_columns(
     ``names`` are under the table's present backfill: files of another one lie in another directory.
     """
     if state.types is None and infers_types(table.read) and (state.committed or state.adopted is not None):
-        return state.replace(types=_read_types(control, clients, state))
+        return fold_ahead(state, Learn(types=_read_types(control, clients, state)))
     if not state.committed:
         return state
     if not has_inferred_columns(table) or state.inferred is not None:
@@ -43,7 +44,7 @@ def with_earlier_columns(
     columns: dict[str, InferredColumn] = {}
     for entry in deque(control.store.list_entries(prefix), maxlen=_FILES):
         columns |= {column.name: column for column in _read_columns(clients, entry.key)}
-    return state.replace(inferred=tuple(columns.values()))
+    return fold_ahead(state, Learn(inferred=tuple(columns.values())))
 
 
 def _read_types(control: Control, clients: Clients, state: TableState) -> tuple[InferredType, ...] | None:

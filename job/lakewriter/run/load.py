@@ -18,7 +18,7 @@ from lakewriter.commit.presence import require_presence
 from lakewriter.commit.recover import recover
 from lakewriter.commit.repeated_loads import Repeats, find_done, read_repeats
 from lakewriter.commit.resets import settle_backfill
-from lakewriter.commit.retention import is_sweep_due, sweep
+from lakewriter.commit.retention import sweep
 from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError, SpecInvalidError
 from lakewriter.lineage.load_follower import follow_load
@@ -383,7 +383,7 @@ def _end(load: Load, errors: list[LakeError]) -> None:
     try:
         state = control.state.recall()
         # A state means that the pipeline has written the table, so a sweep must not create one.
-        if state.write and is_sweep_due(state, now := control.require_time()):
+        if state.write and state.is_sweep_due(now := control.require_time()):
             sweep(control, now, load.attempt.keep)
     except LakeError as error:
         # The load has ended; objects that could not be deleted only take storage.
