@@ -16,11 +16,11 @@ from typing import Any
 from botocore.awsrequest import AWSResponse
 
 from lakewriter.aws import Clients
-from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.conditional_writes import S3Store
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.uploads import abort_all, complete_all, withdraw
 from lakewriter.receipt import Part, Receipt
+from lakewriter.records.actions import FilesAction
+from lakewriter.records.changes import Load
 from lakewriter.spec.access import Access
 
 _SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=3500)
     given = parser.parse_args()
     access = Access(bucket="b", region="us-east-1", access_key_id="k", secret_access_key="s")
-    intent = Intent(
+    intent = Load(
         pipeline="p", job_id="j", attempt="a", table_id="t", schema_name="", table="t", started=datetime.now(UTC),
         access=access, catalog=FilesAction(), receipts=make_receipts(given.files), cursor_before=None,
         cursor_after=None, feed="rows", staged_seconds=0,

@@ -14,10 +14,8 @@ from typing import Any
 
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
-from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.kept_receipts import keep_receipts
 from lakewriter.commit.recover import recover
 from lakewriter.commit.store import Completion, Entry, StoredObject, Upload
@@ -25,6 +23,8 @@ from lakewriter.control_object import RECEIPT_PARTS
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import ColumnStatistics, Part, Receipt
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.actions import FilesAction
+from lakewriter.records.changes import Load
 from lakewriter.spec.access import Access
 from lakewriter.staging.returned import Packer, Returned, plan_spill
 
@@ -156,7 +156,7 @@ def gather(control: Control, outputs: list[str]) -> Receipts:
 def bind(control: Control, own: Attempt, at: dict[str, Any], access: Access) -> None:
     """The point of no return."""
     kept: Receipts = at["kept"]
-    intent = Intent(
+    intent = Load(
         pipeline="flights", job_id="j", attempt="A1", table_id="public.flights", schema_name="public", table="flights",
         started=own.started, access=access, catalog=FilesAction(), receipts=tuple(kept.at_hand),
         parts=tuple(kept.parts), cursor_before=None, cursor_after=None, feed="rows", staged_seconds=0,

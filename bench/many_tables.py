@@ -26,13 +26,13 @@ from botocore.awsrequest import AWSResponse
 from bench.many_calls import Body
 from lakewriter.aws import Clients
 from lakewriter.cli.status_view import read_states
-from lakewriter.commit.actions import FilesAction
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.operate.verification import verify
 from lakewriter.receipt import Part, Receipt
+from lakewriter.records.actions import FilesAction
+from lakewriter.records.changes import Load
+from lakewriter.records.state import TableState
 from lakewriter.spec.specification import Spec
 
 PAGE: Final = 1000
@@ -125,7 +125,7 @@ def make_objects(spec: Spec) -> dict[str, bytes]:
             bucket="lake", key=key, upload_id="u", parts=(Part(1, _PART),), checksum_algorithm=None,
             size=file.tell(), rows=3, row_groups=1, partition=0, seq=0, first_index=0, engine="pyarrow", requests={},
         )  # fmt: skip
-        intent = Intent(
+        intent = Load(
             pipeline="p", job_id="j", attempt="a", table_id=table.id, schema_name="s", table=table.name, started=now,
             access=spec.access, catalog=FilesAction(), receipts=(receipt,), cursor_before=None, cursor_after=None,
             feed="splits", staged_seconds=0,

@@ -25,7 +25,7 @@ from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.commit.iceberg.merge_keys import RowReader
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, judge
-from lakewriter.commit.intent import MergeIntent
+from lakewriter.records.facets import MergeIntent
 
 ROWS_A_FILE: Final = 100_000
 BYTES_A_ROW: Final = 16

@@ -23,7 +23,7 @@ PHRASES = re.compile(
 )
 """Phrases that leave open who does what. A sentence names who does it, and the thing that is done."""
 ON_S3 = {
-    "job/lakewriter/commit/sync_records.py: name 'place'",
+    "job/lakewriter/records/sync_records.py: name 'place'",
     "job/lakewriter/receipt.py: name 'found'",
 }
 """Keys of objects on S3, which earlier releases read."""

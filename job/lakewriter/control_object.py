@@ -151,7 +151,20 @@ def _list_values(content: Any) -> list[Any]:
 
 def parse(model: type[Parsed], key: str, body: bytes) -> Parsed:
     """Return the object at ``key`` as ``model``; ``PENDING_UNRECOVERABLE`` where this release must not act on it."""
+    return _validate(model, key, decode(key, body))
+
+
+def parse_kind(models: Mapping[Any, type[Parsed]], key: str, body: bytes) -> Parsed:
+    """Return the object at ``key`` as the model of its ``kind``; ``PENDING_UNRECOVERABLE`` as in ``parse``."""
     content = decode(key, body)
+    kind = content.get("kind")
+    model = models.get(kind) if isinstance(kind, str) else None
+    if model is None:
+        raise _make_refusal_error(key, f"kind: {kind!r}, expected one of {', '.join(models)}")
+    return _validate(model, key, content)
+
+
+def _validate(model: type[Parsed], key: str, content: Mapping[str, Any]) -> Parsed:
     try:
         return model.model_validate(content)
     except ValidationError as error:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from lakewriter.commit.fold.steps import Step, Successions
-from lakewriter.commit.state import TableState
+from lakewriter.records.fold.steps import Step, Successions
+from lakewriter.records.state import TableState
 
 _PHASES: Final = (None, "prepared", "intended", "uploaded", "aborting")
 

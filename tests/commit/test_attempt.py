@@ -10,19 +10,19 @@ import pytest
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.changes import KINDS
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import reuse_clients
-from lakewriter.commit.fold.closing import Close
-from lakewriter.commit.fold.steps import fold
-from lakewriter.commit.intent import UndoneLoad
-from lakewriter.commit.state import ADOPTED, Pending, Running, TableState
 from lakewriter.commit.store import Store
-from lakewriter.commit.sync_records import SourceState, SyncState
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch, Cursor, Part, Receipt
+from lakewriter.records.changes import KINDS
+from lakewriter.records.facets import UndoneLoad
+from lakewriter.records.fold.closing import Close
+from lakewriter.records.fold.steps import fold
+from lakewriter.records.state import ADOPTED, Pending, Running, TableState
+from lakewriter.records.sync_records import SourceState, SyncState
 from lakewriter.run.results import read_result
 from lakewriter.spec.access import Access
 from lakewriter.spec.key_template import Template
@@ -245,13 +245,13 @@ COMPACTED = dict(fold(BEGAN, Close(intent(OTHER, kind="compact"), NOON, None)))
 MEANWHILE: dict[str, tuple[dict[str, Any], set[str]]] = {
     # what another change has set by then, and the kinds of change that may not be bound any more
     "nothing": ({}, set()),
-    "a load": ({"committed": 2}, {"refresh", "merge", "undo"}),
+    "a load": ({"committed": 2}, {"refresh", "replace_partitions", "merge", "undo"}),
     "a compaction": (COMPACTED, {"undo"}),
-    "a cursor": ({"cursor": Cursor("int64", "5")}, {"refresh", "merge", "undo"}),
-    "a batch": ({"batch": Batch("q1", 3)}, {"load", "refresh", "merge", "undo"}),
+    "a cursor": ({"cursor": Cursor("int64", "5")}, {"refresh", "replace_partitions", "merge", "undo"}),
+    "a batch": ({"batch": Batch("q1", 3)}, {"load", "refresh", "replace_partitions", "merge", "undo"}),
     "a state of the source": (
         {"sync": SyncState(source=SourceState(kind="stream", text="{}", digest="d", job_id="x"))},
-        {"load", "refresh", "merge", "undo"},
+        {"load", "refresh", "replace_partitions", "merge", "undo"},
     ),
     "another attempt": ({"running": {"a": Running(attempt="second", since=NOON)}}, set(KINDS)),
 }

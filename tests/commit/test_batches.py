@@ -10,11 +10,11 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.batches import RECENT_BATCHES, clear_batches, is_next, require_stream
 from lakewriter.commit.control import Control
 from lakewriter.commit.recover import recover
-from lakewriter.commit.state import ADOPTED, ANEW, TableState
-from lakewriter.commit.sync_records import Live, SyncIntent, SyncState, advance_sync
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
+from lakewriter.records.state import ADOPTED, ANEW, TableState
+from lakewriter.records.sync_records import Live, SyncIntent, SyncState, advance_sync
 from tests.commit import test_histories as histories
 from tests.commit.edits import Edit
 from tests.commit.intents import intent

@@ -7,15 +7,15 @@ from typing import Any, get_args
 
 import pytest
 
-from lakewriter.commit.actions import FilesAction, GlueAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import FilesOnly
-from lakewriter.commit.changes import KINDS, Append, Effects, read_change, require_able
-from lakewriter.commit.fold.closing import Close, choose_last_job
-from lakewriter.commit.fold.steps import fold
-from lakewriter.commit.intent import CompactIntent, Kind, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
-from lakewriter.commit.state import LOADED_AGAIN, DroppedPartition, Generation, Retiring, TableState, Undone
 from lakewriter.receipt import Part, Receipt
+from lakewriter.records.actions import FilesAction, GlueAction
+from lakewriter.records.changes import KINDS, Effects, Kind, Load, require_able
+from lakewriter.records.facets import CompactIntent, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
+from lakewriter.records.fold.closing import Close, choose_last_job
+from lakewriter.records.fold.steps import fold
+from lakewriter.records.state import LOADED_AGAIN, DroppedPartition, Generation, Retiring, TableState, Undone
 from lakewriter.report import COUNTS, CompactCounts, Counts, MergeCounts, TableReport
 from lakewriter.spec.load_ids import JOB_IDS, is_id_of_load
 from tests.commit.intents import intent
@@ -103,7 +103,7 @@ def test_each_kind_that_an_intent_may_be_of_is_a_change():
 
 def test_each_kind_of_change_that_is_no_load_has_job_ids_of_its_own():
     assert {ids.kind for ids in JOB_IDS if not ids.are_loads} == {
-        kind for kind, change in KINDS.items() if not issubclass(change, Append)
+        kind for kind, change in KINDS.items() if not issubclass(change, Load)
     }
 
 
@@ -168,7 +168,7 @@ UNKNOWN = [
 
 @pytest.mark.parametrize(("of", "said"), UNKNOWN)
 def test_who_gives_a_change_up_is_told_what_is_unknown(of: dict[str, Any], said: str):
-    change = read_change(intent(OWN, receipts=(THREE_ROWS,), **of))
+    change = intent(OWN, receipts=(THREE_ROWS,), **of)
     text = change.describe_unknown(" (GONE)", ["old"])
     assert said in text if said else not text
 

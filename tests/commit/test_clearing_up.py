@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakewriter.commit import attempt as attempts
-from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import Quarantine, Removal
-from lakewriter.commit.state import TableState
 from lakewriter.commit.state_file import StateFile
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, S3AccessDeniedError
 from lakewriter.naming import ControlKeys
+from lakewriter.records.actions import FilesAction
+from lakewriter.records.facets import Quarantine, Removal
+from lakewriter.records.state import TableState
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.quarantine_names import QuarantineNames

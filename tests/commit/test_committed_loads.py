@@ -8,8 +8,8 @@ import pytest
 
 from lakewriter.commit.committed_loads import TableReports, is_of_rows
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry
+from lakewriter.records.state import TableState
 from lakewriter.report import ABANDONED_BLIND, CompactCounts, MergeCounts, TableReport
 
 REPORT: dict[str, Any] = {

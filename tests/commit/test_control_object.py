@@ -14,13 +14,13 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.resets import begin_backfill
 from lakewriter.commit.retention import sweep
-from lakewriter.commit.sync_records import Live, SourceState, SyncIntent, SyncState
 from lakewriter.control_object import ControlObject
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import abandon, reset_cursor
 from lakewriter.operate.verification import verify
 from lakewriter.receipt import Batch, Cursor
+from lakewriter.records.sync_records import Live, SourceState, SyncIntent, SyncState
 from lakewriter.run.continuous_status import StatusObject
 from lakewriter.spec.access import Access
 from tests.commit.intents import intent
@@ -64,7 +64,7 @@ class Place:
         staged = receipt(key, self.world.stage(key, own.load), [1], 0)
         said = SourceState(kind="stream", text="{}", digest=source, job_id=job_id)
         sync = SyncIntent(sync_id=began.sync.sync_id + 1, generation_id=1, source=said)
-        more = {"sync": sync, "batch": Batch("q", began.committed), "counter_after": began.counter + 1}
+        more: dict[str, Any] = {"sync": sync, "batch": Batch("q", began.committed), "counter_after": began.counter + 1}
         bound = intent(own, (staged,), began.cursor, Cursor("int64", "9"), **more)
         attempts.bind(self.control, own, bound, began, open_clients)
         if settles:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import Decision, conclude_completion, decide, find_completion, find_decision, is_bound
-from lakewriter.commit.state import Failure, Pending
 from lakewriter.naming import ControlKeys
+from lakewriter.records.state import Failure, Pending
 from tests.commit.memory import Memory, World
 
 PENDING = Pending(job_id="j", attempt="a", phase="prepared", since=datetime(2024, 3, 1, tzinfo=UTC))

@@ -8,10 +8,10 @@ import pytest
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.deferred_deletions import retire_due
-from lakewriter.commit.state import Generation, Pending, Retiring, TableState
 from lakewriter.commit.store import StoredObject
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Part, Receipt
+from lakewriter.records.state import Generation, Pending, Retiring, TableState
 from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World

@@ -1,15 +1,23 @@
 """The steps of a table's state: where each is valid, and that nothing else sets a field of a state."""
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, ClassVar, Final
 
 import pytest
 
-from lakewriter.commit.fold import by_hand, closing, steps
-from lakewriter.commit.fold.steps import Step
+from lakewriter.commit.attempt import Attempt
+from lakewriter.records.fold import by_hand, closing, steps
+from lakewriter.records.fold.closing import Close
+from lakewriter.records.fold.steps import Step, Successions, Turn, fold
+from lakewriter.records.input_records import InputPart, Inputs, InputsIntent
+from lakewriter.records.state import Lost, Pending, TableState
+from tests.commit.intents import intent
 
 PACKAGE: Final = Path(by_hand.__file__).parents[2]
+NOW: Final = datetime(2024, 3, 1, tzinfo=UTC)
+OWN: Final = Attempt("p", "a", "A1", NOW, timedelta(days=30))
 EVERYWHERE: Final = "none>none prepared>prepared intended>intended uploaded>uploaded aborting>aborting"
 
 SUCCESSIONS: Final = {
@@ -71,3 +79,31 @@ def test_nothing_but_the_fold_sets_a_field_of_a_state():
     assert len(modules) > 400
     found = [f"{path.name}: {match[0]}" for path in modules for match in SETS.finditer(path.read_text("utf-8"))]
     assert found == []
+
+
+class Skip(Turn):
+    """A step that leaves a phase which its successions lack."""
+
+    successions: ClassVar[Successions] = {"uploaded": (None,)}
+
+
+def test_a_step_that_leaves_another_phase_is_a_fault():
+    pending = Pending(job_id="a", attempt="A", phase="uploaded", since=NOW)
+    with pytest.raises(AssertionError, match="Skip leaves 'aborting', expected one of"):
+        fold(TableState(pending=pending), Skip(pending, "aborting"))
+
+
+@pytest.mark.parametrize("phase", ["prepared", "intended", "aborting"])
+def test_a_step_that_is_not_valid_in_a_phase(phase: Any):
+    """Only a change whose files are complete is closed."""
+    pending = Pending(job_id="a", attempt="A1", phase=phase, since=NOW)
+    with pytest.raises(Lost):
+        fold(TableState(pending=pending), Close(intent(OWN), NOW, pending))
+
+
+def test_files_that_loads_of_a_rebuilt_state_have_read():
+    """Each intent repeats the record of the loads before it; whether later loads are missing nobody knows."""
+    first, second = (InputPart(key=key, sha256="", length=1, files=1) for key in "ab")
+    inputs = InputsIntent(before=Inputs(committed=7, parts=(first,)), adds=(second,))
+    closed = fold(TableState(), Close(intent(OWN, inputs=inputs), NOW, None)).inputs
+    assert closed == Inputs(committed=-1, parts=(first, second))

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakewriter.aws import Clients
-from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.glue import GlueTables
@@ -13,6 +12,7 @@ from lakewriter.commit.store import Unclear
 from lakewriter.commit.uploads import complete_all
 from lakewriter.errors import CommitUnknownError, NoAnswerError
 from lakewriter.receipt import Part, Receipt
+from lakewriter.records.actions import GlueAction
 from lakewriter.spec.access import Access
 from lakewriter.spec.specification import Limits
 from lakewriter.staging.upload import StagedUpload

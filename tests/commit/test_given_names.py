@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.fold.steps import may_bind
-from lakewriter.commit.state import Running, TableState
 from lakewriter.receipt import GivenName
+from lakewriter.records.fold.steps import may_bind
+from lakewriter.records.state import Running, TableState
 from tests.commit.intents import intent
 
 NAME, OTHER = GivenName(source="Name", name="name"), GivenName(source="NAME", name="name")

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from lakewriter.aws import Clients
-from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.attempt import Attempt, bind, register, settle
 from lakewriter.commit.control import Control
 from lakewriter.commit.glue import GlueTables
-from lakewriter.commit.intent import Intent, MergeIntent
 from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import abandon
+from lakewriter.records.actions import GlueAction
+from lakewriter.records.facets import MergeIntent
 from lakewriter.spec.access import Access
 from tests.commit import intents
 from tests.commit.memory import Memory, World
@@ -46,7 +46,7 @@ def action(strategy: str = "HOUR", *columns: tuple[str, str]) -> GlueAction:
     )
 
 
-def intent(own: Attempt, catalog: GlueAction) -> Intent:
+def intent(own: Attempt, catalog: GlueAction) -> Any:
     return intents.intent(
         own, access=ACCESS, catalog=catalog, table_id="nyc.flights", schema_name="nyc", table="flights"
     )
@@ -193,5 +193,5 @@ def test_rows_are_not_merged(aws: StrictAws, tables: GlueTables):
     loaded = intent(attempt("a"), action())
     merge = MergeIntent(keys=("id",), order_by=("at",))
     with pytest.raises(TypeError, match="has no way to publish the work MergeIntent"):
-        tables.publish(loaded.model_copy(update={"kind": "merge", "merge": merge}), 1)
+        tables.publish(intents.recast(loaded, "merge", merge=merge), 1)
     assert aws.client("glue").get_databases()["DatabaseList"] == []

@@ -8,7 +8,7 @@ once.
 import random
 from datetime import timedelta
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -126,8 +126,10 @@ class History:
         control = Control(Memory(self.world, lambda: None, self.rng, 0), ControlKeys("", "p"), "s.t")
         state = control.state.read()
         assert state.pending is None
-        intents = {job: control.read_intent(job, need(control.read_report(job)).attempt) for job in self.jobs}
-        files = [receipt.key for each in intents.values() for receipt in each.receipts]
+        intents: dict[str, Any] = {
+            job: control.read_intent(job, need(control.read_report(job)).attempt) for job in self.jobs
+        }
+        files = [receipt.key for each in intents.values() for receipt in each.files.at_hand]
         assert sorted(files) == sorted(self.world.data)
         assert state.committed == len(self.jobs)
         if self.layout.template.variables == {"backfill", "counter"}:
@@ -140,7 +142,7 @@ class History:
             assert [low for low, _ in spans] == [0, *(high for _, high in spans[:-1])]
             assert need(state.cursor).text == str(spans[-1][1])
         for job, each in intents.items():
-            assert {self.world.data[r.key].load for r in each.receipts} == {each.load}, job
+            assert {self.world.data[r.key].load for r in each.files.at_hand} == {each.load}, job
 
 
 def open_clients(access: Access) -> Clients:

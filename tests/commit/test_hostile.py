@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.conditional_writes import parse_object
 from lakewriter.commit.control import Control
 from lakewriter.commit.earlier_attempts import BeginRecord
 from lakewriter.commit.glue_table import check_layout, describe_differences, read_columns
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.ownership import Ownership, OwnershipRecord
-from lakewriter.commit.state import TableState
 from lakewriter.control_object import parse
 from lakewriter.errors import LakeError, SchemaIncompatibleError
+from lakewriter.records.actions import GlueAction
+from lakewriter.records.changes import Intent, parse_intent
+from lakewriter.records.state import TableState
 from lakewriter.report import TableReport
 from lakewriter.run.sync import SyncNumber, claim_number
 from tests.commit.test_control_object import BEGIN, INTENT, STATE, Place
@@ -59,7 +59,7 @@ def written() -> dict[str, bytes]:
     bodies = {
         name: place.world.objects[key][0] for name, key in {"state": STATE, "begin": BEGIN, "intent": INTENT}.items()
     }
-    report = Intent.parse(INTENT, bodies["intent"]).make_report().model_dump_json().encode()
+    report = parse_intent(INTENT, bodies["intent"]).make_report().model_dump_json().encode()
     owner = {"version": 1, "directory": "d", "writers": {"p": {"refreshes": True, "since": AT.isoformat()}}}
     return bodies | {
         "report": report,

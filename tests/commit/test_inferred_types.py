@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.fold.closing import Close
-from lakewriter.commit.fold.steps import fold, may_bind
-from lakewriter.commit.state import Running, TableState
 from lakewriter.receipt import InferredType
-from tests.commit.intents import intent
+from lakewriter.records.fold.closing import Close
+from lakewriter.records.fold.steps import fold, may_bind
+from lakewriter.records.state import Running, TableState
+from tests.commit.intents import intent, recast
 
 LONG, DOUBLE = InferredType(name="v", type="bigint"), InferredType(name="v", type="double")
 BEYOND = InferredType(name="v", type="bigint", beyond_double=True)
@@ -76,5 +76,5 @@ def test_a_load_is_not_bound_where_another_one_gave_its_types():
 def test_a_full_refresh_has_the_types_of_its_own_files():
     state, change = TableState(types=of("x", LONG, STRUCT)), intent(OWN, kind="refresh", types=(DOUBLE,))
     assert fold(state, Close(change, OWN.started, None)).types == of("a", DOUBLE)
-    kept = fold(state, Close(change.model_copy(update={"keeps_partitions": True}), OWN.started, None))
+    kept = fold(state, Close(recast(change, "replace_partitions"), OWN.started, None))
     assert kept.types == (DOUBLE, *of("x", STRUCT))

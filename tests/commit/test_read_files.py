@@ -5,7 +5,10 @@ import random
 import pytest
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.input_records import (
+from lakewriter.commit.read_files import compare_files, join_parts, write_files
+from lakewriter.naming import ControlKeys
+from lakewriter.receipt import RepeatedFiles
+from lakewriter.records.input_records import (
     InputPart,
     Inputs,
     InputsIntent,
@@ -14,9 +17,6 @@ from lakewriter.commit.input_records import (
     follow_other,
     follow_undo,
 )
-from lakewriter.commit.read_files import compare_files, join_parts, write_files
-from lakewriter.naming import ControlKeys
-from lakewriter.receipt import RepeatedFiles
 from lakewriter.spec.listed_files import ListedFile
 from tests.commit.memory import Memory, World
 

@@ -8,11 +8,11 @@ import pytest
 from lakewriter.commit.batches import RECENT_BATCHES, clear_batches
 from lakewriter.commit.control import Control
 from lakewriter.commit.retention import sweep
-from lakewriter.commit.state import DroppedPartition, Generation, Pending, Retiring, Running, TableState
-from lakewriter.commit.sync_records import Live, SourceState, SyncState
 from lakewriter.errors import LakeError, StateLostError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch, DeletedKeys
+from lakewriter.records.state import DroppedPartition, Generation, Pending, Retiring, Running, TableState
+from lakewriter.records.sync_records import Live, SourceState, SyncState
 from tests.commit.edits import Edit
 from tests.commit.memory import Memory, World
 

@@ -5,11 +5,11 @@ import random
 import pytest
 
 from lakewriter.commit.control import Control, Shared
-from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.errors import CODES, PendingUnrecoverableError, StateLostError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
+from lakewriter.records.state import TableState
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from tests.commit.edits import Edit

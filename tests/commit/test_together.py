@@ -9,10 +9,10 @@ from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import Decision
-from lakewriter.commit.state import Running
 from lakewriter.commit.together import Member, bind_together
 from lakewriter.errors import ConcurrentLoadError
 from lakewriter.naming import ControlKeys
+from lakewriter.records.state import Running
 from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World

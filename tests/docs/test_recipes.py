@@ -17,8 +17,6 @@ from lakewriter.cli.main import GROUPS
 from lakewriter.cli.mend_command import PRINTED as MENDED
 from lakewriter.cli.mend_command import VERBS
 from lakewriter.cli.schema_command import PRINTED
-from lakewriter.commit.intent import Intent, Kind
-from lakewriter.commit.state import TableState
 from lakewriter.control_object import KNOWN_NEEDS
 from lakewriter.dialects.lakewriter_s3 import settings as own_settings
 from lakewriter.dialects.lakewriter_s3 import translate as own
@@ -29,6 +27,8 @@ from lakewriter.dialects.supaflow import translate as supaflow
 from lakewriter.encode.parquet import CODECS
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Receipt
+from lakewriter.records.changes import Intent, Kind
+from lakewriter.records.state import TableState
 from lakewriter.report import TableReport
 from lakewriter.shape.tracking import TRACKING_TYPES
 from lakewriter.spec.source_formats import FORMATS as SOURCES

@@ -2,22 +2,24 @@
 
 import os
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table as PyIcebergTable
 
 from lakewriter.aws import Clients
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.compact_groups import find_groups
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
-from lakewriter.commit.intent import CompactIntent, Intent
-from lakewriter.commit.state import TableState
 from lakewriter.dialects.common.tables import parse_partition_field
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics
 from lakewriter.receipt import Part, Receipt
+from lakewriter.records.actions import IcebergAction
+from lakewriter.records.changes import Intent
+from lakewriter.records.facets import CompactIntent
+from lakewriter.records.state import TableState
 from lakewriter.shape.partitions import Transforms
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import GlueService, OAuthService
@@ -56,13 +58,13 @@ class Table:
     def _before(self, job: str) -> IcebergTargetTable:
         return IcebergTargetTable(self.action, self.clients, f"p/{job}/{job}1", self.maintenance)
 
-    def intent(self, job: str, rows: pa.Table, committed: int = 0) -> Intent:
+    def intent(self, job: str, rows: pa.Table, committed: int = 0) -> Any:
         """A load of one file, made ready, encoded, and its object there."""
         action, schema = self.ready(job, rows.schema, committed)
         key = f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/part-{job}-00000.parquet"
         return intent(job, action, self.write(key, rows.cast(schema)))
 
-    def partitioned(self, job: str, rows: pa.Table, *fields: str, committed: int = 0) -> Intent:
+    def partitioned(self, job: str, rows: pa.Table, *fields: str, committed: int = 0) -> Any:
         """A load with a file for each run of rows in one partition; ``fields`` as partition_by has them."""
         partition = tuple(map(parse_partition_field, fields))
         action, schema = self._before(job).prepare(rows.schema, TableState(committed=committed), partition)
@@ -76,7 +78,7 @@ class Table:
             receipts.append(found.model_copy(update={"seq": number, "partition_values": values}))
         return intent(job, action, *receipts)
 
-    def compacted(self, job: str, committed: int) -> Intent:
+    def compacted(self, job: str, committed: int) -> Any:
         """A compaction of all that is worth it, its files there."""
         found = find_groups(self.action, self.clients, "p", lambda: TableState(committed=committed), 2**20, 2**30)
         assert found is not None
@@ -89,7 +91,7 @@ class Table:
                 receipts.append(made.model_copy(update=own))
         named = tuple(group.make_intent() for group in groups)
         compact = CompactIntent(snapshot=found.snapshot, sequence=found.sequence, groups=named)
-        return intent(job, found.action, *receipts).model_copy(update={"kind": "compact", "compact": compact})
+        return intents.recast(intent(job, found.action, *receipts), "compact", compact=compact)
 
     def write(self, key: str, rows: pa.Table) -> Receipt:
         body = written(ParquetEncoding(), rows.schema, rows.to_batches(), rows.num_rows)
@@ -152,7 +154,7 @@ def receipt(key: str, body: bytes, rows: int) -> Receipt:
     )
 
 
-def intent(job: str, action: IcebergAction, *receipts: Receipt) -> Intent:
+def intent(job: str, action: IcebergAction, *receipts: Receipt) -> Any:
     own = Attempt("p", job, f"{job}1", datetime.now(UTC), timedelta(days=30))
     return intents.intent(own, receipts, access=ACCESS, catalog=action, table_id="db.t", schema_name="db", table="t")
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
-from lakewriter.commit.state import Pending, TableState
 from lakewriter.errors import LakeError, SchemaIncompatibleError
+from lakewriter.records.state import Pending, TableState
 from tests.iceberg.commits import AT, Table
 from tests.load.lakes import BUCKET
 

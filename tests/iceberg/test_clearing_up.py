@@ -5,8 +5,8 @@ import pytest
 
 from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
-from lakewriter.commit.state import Running, TableState
 from lakewriter.naming import LOAD_METADATA
+from lakewriter.records.state import Running, TableState
 from tests.iceberg.commits import Table
 from tests.load.lakes import BUCKET
 from tests.support.s3_rules import moto_bucket

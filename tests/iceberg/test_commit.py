@@ -82,7 +82,7 @@ def test_refused_again_and_again(aws, bucket, monkeypatch):
     with pytest.raises(CommitUnknownError):
         table.publish(found, 1)
     aws.interceptors.clear()
-    assert strays(aws, table.seen) == {f"s3://{found.receipts[0].bucket}/{found.receipts[0].key}"}
+    assert strays(aws, table.seen) == {f"s3://{found.files.at_hand[0].bucket}/{found.files.at_hand[0].key}"}
     table.publish(found, 1)
     assert loads(table) == ["a"]
 
@@ -143,7 +143,7 @@ def test_read_back_tells_what_differs(aws, bucket):
     table = Table(aws)
     found = table.intent("a", rows("a"))
     table.publish(found, 1)
-    (receipt,) = found.receipts
+    (receipt,) = found.files.at_hand
     elsewhere = receipt.model_copy(update={"key": "data/production/db/t/data/x"})
     wrong = found.model_copy(update={"receipts": (receipt.model_copy(update={"rows": 3}), elsewhere)})
     with pytest.raises(CommitUnknownError, match="has 2 rows, expected 3") as caught:

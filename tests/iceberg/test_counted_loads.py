@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.aws import Clients
-from lakewriter.commit.actions import FilesAction
 from lakewriter.operate import rebuild
 from lakewriter.operate.rebuild import InCatalog, ask_catalog
+from lakewriter.records.actions import FilesAction
 from tests.iceberg.commits import Table
 from tests.support.open_catalog import OpenCatalog
 

@@ -16,7 +16,6 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg import merge_keys
 from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
@@ -27,11 +26,14 @@ from lakewriter.commit.iceberg.merge_keys import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, PRECEDENCE, judge
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
-from lakewriter.commit.intent import Intent, MergeIntent
 from lakewriter.errors import LakeError
 from lakewriter.naming import LOAD_METADATA
+from lakewriter.records.actions import IcebergAction
+from lakewriter.records.changes import Intent
+from lakewriter.records.facets import MergeIntent
 from lakewriter.report import MergeCounts, format_size
 from lakewriter.spec.table_spec import Mode
+from tests.commit import intents
 from tests.iceberg.commits import Table, intent, strays
 from tests.iceberg.test_changed_tables import change
 from tests.load.lakes import BUCKET
@@ -55,19 +57,19 @@ def open_tables(table: Table, found: Intent) -> IcebergTables:
     return IcebergTables(found.catalog, table.clients, found.load)
 
 
-def merge(table: Table, rows: list[Row], number: int, by: MergeIntent = MERGE, fields: tuple[str, ...] = ()) -> Intent:
+def merge(table: Table, rows: list[Row], number: int, by: MergeIntent = MERGE, fields: tuple[str, ...] = ()) -> Any:
     found = make(table, rows, number, by, fields)
     table.publish(found, number)
     return found
 
 
-def make(table: Table, rows: list[Row], number: int, by: MergeIntent = MERGE, fields: tuple[str, ...] = ()) -> Intent:
+def make(table: Table, rows: list[Row], number: int, by: MergeIntent = MERGE, fields: tuple[str, ...] = ()) -> Any:
     written, job = pa.Table.from_pylist(rows, SCHEMA), f"j{number}"
     if fields:
         found = table.partitioned(job, written, *fields, committed=number - 1)
     else:
         found = table.intent(job, written, committed=number - 1)
-    return found.model_copy(update={"kind": "merge", "merge": by})
+    return intents.recast(found, "merge", merge=by)
 
 
 def apply(expected: dict[Any, Row], rows: list[Row], keeps_deleted: bool = False) -> None:
@@ -195,7 +197,7 @@ def test_rows_further_down_stay_however_they_are_divided(aws, bucket, seed):
                 written = table.write(key, pa.Table.from_pylist(of_file, SCHEMA).cast(schema))
                 receipts.append(written.model_copy(update={"partition": task, "seq": task + 10 * seq}))
         rng.shuffle(receipts)
-        found = intent("j1", action, *receipts).model_copy(update={"kind": "merge", "merge": MERGE})
+        found = intents.recast(intent("j1", action, *receipts), "merge", merge=MERGE)
         table.publish(found, 1)
         assert read(table) == show(expected)
 
@@ -316,7 +318,7 @@ def test_columns_of_the_key_change(aws, bucket):
 
     def load(job: str, number: int, rows: list[Row], schema: pa.Schema) -> None:
         found = table.intent(job, pa.Table.from_pylist(rows, schema), committed=number - 1)
-        table.publish(found.model_copy(update={"kind": "merge", "merge": by}), number)
+        table.publish(intents.recast(found, "merge", merge=by), number)
 
     load("a", 1, [{"id": 1, "part": "x", "at": 1}, {"id": 1, "part": "y", "at": 1}], schema)
     with foreign(table).update_schema() as update:
@@ -427,7 +429,7 @@ def test_types_of_keys(aws, bucket, kind, first, second, others):
         for number, rows in enumerate(([(first, 1), (second, 1)], [(first, 2), (second, 0)]), 1):
             given = [{"id": key, "part": "x", "at": first, "v": value} for key, value in rows]
             found = table.intent(f"j{number}", pa.Table.from_pylist(given, schema), committed=number - 1)
-            table.publish(found.model_copy(update={"kind": "merge", "merge": by}), number)
+            table.publish(intents.recast(found, "merge", merge=by), number)
         seen = {one["id"]: one["v"] for one in table.seen.scan().to_arrow().to_pylist()}
     assert seen == {first: 2, second: 1}
 
@@ -484,7 +486,7 @@ def test_table_of_format_version_1_is_refused(aws, bucket):
     found = table.intent("j1", pa.table({"id": [1], "at": [1]}, schema))
     by = MergeIntent(keys=("id",), order_by=("at",))
     with pytest.raises(LakeError, match="has format version 1, expected 2: rows are merged by files with position del"):
-        table.publish(found.model_copy(update={"kind": "merge", "merge": by}), 1)
+        table.publish(intents.recast(found, "merge", merge=by), 1)
     assert table.seen.current_snapshot() is None
 
 

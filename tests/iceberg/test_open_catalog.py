@@ -83,7 +83,7 @@ def test_catalog_chooses_the_location(catalog):
     table = Table(catalog.aws, catalog)
     found = table.intent("a", ROWS)
     table.publish(found, 1)
-    assert found.receipts[0].key == "open/db/t/data/part-a-00000.parquet"
+    assert found.files.at_hand[0].key == "open/db/t/data/part-a-00000.parquet"
     assert table.seen.location() == "s3://acme-lake/open/db/t/"
     assert table.seen.scan().to_arrow()["id"].to_pylist() == [1, 2]
     assert catalog.namespaces == {"db"}

@@ -5,9 +5,9 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.append import IcebergTables
-from lakewriter.commit.intent import Intent
+from lakewriter.records.actions import IcebergAction
+from lakewriter.records.changes import Intent
 from tests.iceberg.commits import Table
 from tests.support.narrow import need
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.commit.iceberg.glue_optimizers import MARK, Optimizers, find_faults
-from lakewriter.commit.state import TableState
+from lakewriter.records.state import TableState
 from lakewriter.spec.catalogs import GlueService, IcebergCatalog
 from lakewriter.spec.maintenance import Maintenance
 from tests.doctor.pipeline import abort_after, checked, spec

@@ -108,7 +108,7 @@ def test_loads_into_the_fixture(aws, fixture):
     table.publish(table.intent("b", pa.table({"id": [3], "more": ["x"]}), committed=1), 2)
     rows = table.seen.scan().to_arrow().to_pylist()
     assert sorted((row["id"], row["more"]) for row in rows) == [(1, None), (2, None), (3, "x")]
-    assert first.receipts[0].key == "open/db/t/data/part-a-00000.parquet"
+    assert first.files.at_hand[0].key == "open/db/t/data/part-a-00000.parquet"
     assert len(table.seen.snapshots()) == 2
 
 

@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from lakewriter.aws import Clients
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import ANEW
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.planning import PlannedTable, plan
+from lakewriter.records.state import ANEW
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_metrics import MinuteMetrics
 from lakewriter.run.continuous_status import BatchMetrics, RunStatus

@@ -5,13 +5,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from lakewriter.commit.fold.by_hand import Note
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.recover import recover
-from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.operate import repair
 from lakewriter.operate.repair import abandon
+from lakewriter.records.fold.by_hand import Note
+from lakewriter.records.state import TableState
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import FOLDER, Refreshed
 from tests.support.call import Call

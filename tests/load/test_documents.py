@@ -176,7 +176,7 @@ def test_a_release_before_this_one_has_typed_the_columns(wiki):
     s3 = wiki.aws.client("s3")
     s3.put_object(Bucket=BUCKET, Key=f"log/{FIRST}", Body=file.getvalue())
     state = wiki.control("log").state.read()
-    body = state.replace(inferred=None, needs=()).model_dump_json()
+    body = state.model_copy(update={"inferred": None, "needs": ()}).model_dump_json()
     assert "inferred" not in body
     s3.put_object(Bucket=BUCKET, Key="_lakewriter/wiki/tables/log/state.json", Body=body.encode())
     wiki.documents("log.jsonl", [{"id": 2, "v": "b", "n": {"x": 1, "y": 1}}])

@@ -12,10 +12,10 @@ import yaml
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.state import TableState
 from lakewriter.operate.rebuild import InCatalog, rebuild
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
+from lakewriter.records.state import TableState
 from lakewriter.report import TableResult
 from tests.commit.edits import Edit
 from tests.load.lakes import BUCKET, Lake

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.commit.state import Running
+from lakewriter.records.state import Running
 from tests.commit.edits import Edit
 from tests.load.lakes import BUCKET, Lake, table
 

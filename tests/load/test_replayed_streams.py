@@ -11,11 +11,11 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.sync_records import SyncState
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.repair import change_over
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
+from lakewriter.records.sync_records import SyncState
 from lakewriter.run.loader import load
 from lakewriter.run.replay import Chosen, Replay, find_files, require_replayable
 from tests.load.lakes import Lake, read_quarantine, table

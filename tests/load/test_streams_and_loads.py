@@ -9,14 +9,14 @@ import yaml
 from lakewriter.aws import Clients
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.fold.steps import is_unchanged
 from lakewriter.commit.resets import begin_backfill
-from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import change_over
 from lakewriter.receipt import Batch
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.fold.steps import is_unchanged
+from lakewriter.records.state import TableState
 from lakewriter.run import load as steps
 from lakewriter.run.kinds import MicroBatch, Plain
 from tests.commit.edits import Edit

@@ -12,14 +12,14 @@ import pytest
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import FIELDS, TableState
-from lakewriter.commit.sync_records import SyncState
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.repair import reset_cursor
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
+from lakewriter.records.state import FIELDS, TableState
+from lakewriter.records.sync_records import SyncState
 from lakewriter.run.loader import load as load_pipeline
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed

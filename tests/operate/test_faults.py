@@ -11,7 +11,6 @@ from lakewriter.aws import Clients
 from lakewriter.cli import status_view
 from lakewriter.cli.main import main
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.doctor.probe import Finding, Probe, run_probes
 from lakewriter.errors import (
@@ -25,6 +24,7 @@ from lakewriter.errors import (
 from lakewriter.operate import planning
 from lakewriter.operate.health import assess
 from lakewriter.operate.verification import Verifier
+from lakewriter.records.state import TableState
 from lakewriter.run import checks
 from tests.dialects.files import READ, lake
 

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lakewriter.cli.status_view import show_again
-from lakewriter.commit.state import Pending, TableState
 from lakewriter.errors import NoAnswerError, S3AccessDeniedError
 from lakewriter.operate.health import assess, describe
+from lakewriter.records.state import Pending, TableState
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 RUNNING, FAILED = {"state": "running"}, {"state": "failed", "code": "SOURCE_FAILED", "message": "gone"}

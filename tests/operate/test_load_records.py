@@ -7,10 +7,10 @@ import pytest
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import Reset, TableState
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.load_records import TableRecords, _compare_progress
 from lakewriter.receipt import Cursor
+from lakewriter.records.state import Reset, TableState
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 

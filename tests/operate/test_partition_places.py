@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from lakewriter.aws import Clients
-from lakewriter.commit.intent import Intent
 from lakewriter.operate.verification import TablePartitions
+from lakewriter.records.changes import Intent
 from tests.commit.test_hostile import ACTION
 
 

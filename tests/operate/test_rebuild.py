@@ -12,13 +12,9 @@ from click.testing import CliRunner
 from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit import attempt as attempts
-from lakewriter.commit.actions import FilesAction
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control, open_control
-from lakewriter.commit.intent import Quarantine, Removal, UndoneLoad
-from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry
-from lakewriter.commit.sync_records import SourceState, SyncIntent
 from lakewriter.commit.table_objects import find_highest_numbers
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError
@@ -27,12 +23,16 @@ from lakewriter.operate.rebuild import InCatalog, conclude
 from lakewriter.operate.rebuild_records import read_leftovers
 from lakewriter.receipt import Batch, Cursor, Part, Receipt
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.actions import FilesAction
+from lakewriter.records.facets import Quarantine, Removal, UndoneLoad
+from lakewriter.records.state import TableState
+from lakewriter.records.sync_records import SourceState, SyncIntent
 from lakewriter.run import load as steps
 from lakewriter.run.kinds import MicroBatch, Plain
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from tests.commit.edits import Edit
-from tests.commit.intents import intent
+from tests.commit.intents import intent, recast
 from tests.commit.memory import Memory, World
 from tests.commit.test_histories import receipt
 from tests.load.lakes import BUCKET
@@ -199,7 +199,7 @@ def test_a_pending_load(table, aws, completed, phase):
     table.load("a")
     table.load("b", files=2, dies="settle", after=FIVE)
     pending = table.control.state.read().pending
-    for each in table.control.read_intent("b", pending.attempt).receipts[:completed]:
+    for each in table.control.read_intent("b", pending.attempt).files.at_hand[:completed]:
         S3Store(table.clients).complete(each)
     lose(aws, STATE)
     _, said = table.run("rebuild", "events", "--reason", "r")
@@ -315,7 +315,7 @@ LOST = [
 def test_a_pending_load_whose_intent_is_gone(table, aws, completed, phase, files, committed, again):
     table.load("b", files=2, dies="settle")
     pending = table.control.state.read().pending
-    for each in table.control.read_intent("b", pending.attempt).receipts[:completed]:
+    for each in table.control.read_intent("b", pending.attempt).files.at_hand[:completed]:
         S3Store(table.clients).complete(each)
     table.control.state.move(Edit(pending=pending.model_copy(update={"phase": phase})))
     assert table.run("abandon", "b", "--intent-lost", "--reason", "r")[0] == 2
@@ -359,7 +359,7 @@ def test_files_with_bad_rows_tell_of_a_pending_load_too(table, good, bad, phase)
     left = read_leftovers(table.control)
     (pending,) = left.unclosed
     kept = table.stage("data/public/events__quarantine/on_bad_row-1.parquet", pending.load)
-    for each in [*(pending.receipts if good else ()), *([kept] if bad else [])]:
+    for each in [*(pending.files.at_hand if good else ()), *([kept] if bad else [])]:
         S3Store(table.clients).complete(each)
     quarantine = Quarantine(catalog=FilesAction(), receipts=(kept,))
     left = replace(left, unclosed=(pending.model_copy(update={"quarantine": quarantine}),))
@@ -373,7 +373,7 @@ def test_an_undo_that_has_deleted_bad_rows_is_pending(table):
     (pending,) = left.unclosed
     gone = (Removal(key="data/public/events__quarantine/on_bad_row-1.parquet", etag="e"),)
     undone = UndoneLoad(job_id="a", attempt="1", files=0, rows=0, reason="r", next="a.r2", quarantined=gone)
-    undo = pending.model_copy(update={"kind": "undo", "undoes": undone, "receipts": ()})
+    undo = recast(pending, "undo", undoes=undone)
     state = conclude(table.control, InCatalog(), replace(left, unclosed=(undo,)), "r").state
     assert state.pending is not None
     assert state.pending.phase == "uploaded"
@@ -400,7 +400,7 @@ def test_an_iceberg_table_counts_its_loads(table, aws):
     table.load("a")
     table.load("b", dies="settle")
     (pending,) = read_leftovers(table.control).unclosed
-    for each in pending.receipts:
+    for each in pending.files.at_hand:
         S3Store(table.clients).complete(each)
     left = read_leftovers(table.control)
     for catalog, committed in [(InCatalog(7), 7), (InCatalog(7, frozenset({pending.load})), 6), (InCatalog(), 1)]:

@@ -8,11 +8,10 @@ import pytest
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.resets import begin_backfill
-from lakewriter.commit.state import Running
-from lakewriter.commit.table_objects import Numbers
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import adopt_files, change_over, reset_cursor, reset_files
 from lakewriter.receipt import Cursor
+from lakewriter.records.state import Numbers, Running
 from tests.commit.edits import Edit
 from tests.commit.memory import Memory, World
 

@@ -9,13 +9,14 @@ import pytest
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import Before, Intent
-from lakewriter.commit.state import TableState
-from lakewriter.commit.sync_records import SourceState, SyncIntent, SyncState
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.undo_plan import Choices, UndoPlan, UndoPlanner
 from lakewriter.receipt import Batch
+from lakewriter.records.changes import Load
+from lakewriter.records.facets import Before
+from lakewriter.records.state import TableState
+from lakewriter.records.sync_records import SourceState, SyncIntent, SyncState
 from tests.commit.intents import intent
 from tests.commit.memory import Memory, World
 
@@ -26,18 +27,18 @@ def own(job_id: str) -> Attempt:
     return Attempt("p", job_id, "A", AT, timedelta(days=30))
 
 
-def synced(job_id: str, number: int) -> Intent:
+def synced(job_id: str, number: int) -> Load:
     """A sync that brought a state of its source."""
     source = SourceState(kind="stream", text="{}", digest=job_id, job_id=job_id)
     return begun(intent(own(job_id), sync=SyncIntent(sync_id=number, generation_id=0, source=source)))
 
 
-def begun(of: Intent, source: SourceState | None = None) -> Intent:
+def begun(of: Load, source: SourceState | None = None) -> Load:
     """The same load, which began with this state of its source."""
     return of.model_copy(update={"before": Before(source=source)})
 
 
-def plan(of: Intent, after: Sequence[Intent] = (), *, keep: bool = False) -> UndoPlan:
+def plan(of: Load, after: Sequence[Load] = (), *, keep: bool = False) -> UndoPlan:
     """That of a load without files, where nothing but loads ``after`` it was done to the table."""
     control = Control(Memory(World(), lambda: None, random.Random(0), 0), ControlKeys("", "p"), "s.t")
     last = (of, *after)[-1].sync

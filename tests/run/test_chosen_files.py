@@ -8,10 +8,10 @@ import pytest
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.input_records import Inputs
-from lakewriter.commit.state import TableState
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.naming import ControlKeys
+from lakewriter.records.input_records import Inputs
+from lakewriter.records.state import TableState
 from lakewriter.run import chosen_files
 from lakewriter.run.chosen_files import Chosen, choose_inputs, compares_files, is_as_listed
 from lakewriter.spec.listed_files import ListedFile

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.commit.sync_records import SourceState
+from lakewriter.records.sync_records import SourceState
 from lakewriter.run.common_state import (
     Ended,
     Member,

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from lakewriter.commit.catalog import NoTable
-from lakewriter.commit.state import Pending, TableState
 from lakewriter.errors import TableNotEmptyError
+from lakewriter.records.state import Pending, TableState
 from lakewriter.run.checks import check_empty, check_unwritten
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout

@@ -9,10 +9,10 @@ import pytest
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import Pending
 from lakewriter.errors import CheckpointLostError
 from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
+from lakewriter.records.state import Pending
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.load import _require_own_batch
 from tests.commit.edits import Edit

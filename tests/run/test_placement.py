@@ -6,9 +6,9 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 
-from lakewriter.commit.actions import IcebergAction
-from lakewriter.commit.state import TableState
 from lakewriter.errors import SpecInvalidError
+from lakewriter.records.actions import IcebergAction
+from lakewriter.records.state import TableState
 from lakewriter.run.placement import make_ready
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.table import plan_shape

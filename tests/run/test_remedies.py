@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lakewriter.commit.state import TableState
 from lakewriter.errors import ExpectationFailedError
 from lakewriter.expect.watching import NOTHING
 from lakewriter.receipt import Totals
+from lakewriter.records.state import TableState
 from lakewriter.run.judging import Judged, judge_staged
 from lakewriter.spec.expectations import RowCount
 from lakewriter.spec.table_spec import Read

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from lakewriter.commit.intent import Removal
 from lakewriter.errors import ConcurrentLoadError
+from lakewriter.records.facets import Removal
 from lakewriter.run import replay as replaying
 from lakewriter.run.replay import Chosen, Replay
 from lakewriter.source.request import RowsRequest

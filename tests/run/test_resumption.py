@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from lakewriter.commit.decisions import Decision
-from lakewriter.commit.state import TableState
-from lakewriter.commit.sync_records import Live, SourceState, SyncState
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SourceFailedError
+from lakewriter.records.state import TableState
+from lakewriter.records.sync_records import Live, SourceState, SyncState
 from lakewriter.run.resumption import is_covered, plan_resumption, split_state
 from lakewriter.spec.stream import Stream
 

@@ -9,9 +9,9 @@ import pytest
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.retention import sweep
-from lakewriter.commit.state import TableState
-from lakewriter.commit.sync_records import SourceState, SyncState
 from lakewriter.naming import ControlKeys
+from lakewriter.records.state import TableState
+from lakewriter.records.sync_records import SourceState, SyncState
 from lakewriter.run.stream_judging import make_partial_job_id
 from lakewriter.run.sync import TableNumbers, claim_number, find_known_number
 from tests.commit.memory import Memory, World

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lakewriter.commit.sync_records import FirstMessage, SourceState
+from lakewriter.records.sync_records import FirstMessage, SourceState
 from lakewriter.run.stream_completion import Input, Verdict, make_source_state
 from lakewriter.source.messages.contents import Event
 from lakewriter.spec.stream import StreamKey

@@ -11,7 +11,6 @@ from lakewriter.cli.replay_view import WantedReplay, plan_replay
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
-from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.operate import rebuild as rebuilding
 from lakewriter.operate import repair
@@ -20,6 +19,7 @@ from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
 from lakewriter.operate.verification import verify_all
+from lakewriter.records.state import TableState
 from lakewriter.run import prepare as preparing
 from lakewriter.run.loader import load
 from lakewriter.spec.expectations import Range

@@ -1,4 +1,4 @@
-"""How often each guard of ``commit``, ``run`` and ``operate`` acts: a ``raise``, or an ``if`` that returns or goes on.
+"""How often each guard of the modules in ``PARTS`` acts: a ``raise``, or an ``if`` that returns or goes on.
 
 The product's modules are counted in while Python imports them, and are not changed. ``guards.txt`` says how often
 10,000 histories have to come to each guard's act at least; 0 is for what no history plays. ``unreached.txt`` says why
@@ -17,7 +17,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 PACKAGE: Final = Path(__file__).parents[2] / "job" / "lakewriter"
-PARTS: Final = ("commit", "run", "operate")
+PARTS: Final = ("commit", "records", "run", "operate")
 LEAST: Final = Path(__file__).with_name("guards.txt")
 HISTORIES: Final = 10_000
 """What the least numbers are for."""

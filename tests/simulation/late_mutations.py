@@ -11,7 +11,7 @@ _LATE: Final = "tests/operate/test_late_calls.py -k "
 LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "compaction-compares-no-state": Mutation(
         "a compaction is bound whatever loads have committed meanwhile",
-        "and is_unchanged(began, state, exclusive=change.depends())",
+        "and is_unchanged(began, state, exclusive=intent.depends())",
         kinds="merged",
         held_by="tests/commit/test_attempt.py -k test_what_may_change_before_a_change_is_bound",
     ),

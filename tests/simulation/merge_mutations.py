@@ -124,7 +124,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "undo-of-compacted": Mutation(
         "an undo is not bound once a compaction may have replaced its files",
-        "return super().may_bind(state, began)",
+        "return is_there",
         kinds="merged",
         held_by="tests/load/test_compacted.py -k test_an_undo_that_a_compaction_overtakes",
     ),

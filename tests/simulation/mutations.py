@@ -29,9 +29,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "fencing": Mutation(
         "only the registered attempt of a job binds",
         (
-            "(not change.compares_state or is_unchanged(began, state, exclusive=change.depends()))\n"
-            "and state.accepts_names(intent.names, began)\n"
-            "and change.may_bind(state, began)"
+            "(not intent.compares_state or is_unchanged(began, state, exclusive=intent.depends()))\n"
+            "and intent.may_bind(state, began)"
         ),
     ),
     "bind-over-pending": Mutation(

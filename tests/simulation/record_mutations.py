@@ -81,7 +81,7 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "names-bound": Mutation(
         "a load is not bound where another one has given its names since",
-        "",
+        "if False:",
         held_by="tests/commit/test_given_names.py",
     ),
     "types-kept": Mutation(
@@ -91,7 +91,7 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "types-bound": Mutation(
         "a load is not bound where another one has given its columns other types since",
-        "",
+        "return True",
         held_by="tests/commit/test_inferred_types.py",
     ),
     "types-of-a-refresh": Mutation(

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from lakewriter.commit.state import LOADED_AGAIN, TableState
 from lakewriter.operate.health import Health, describe
+from lakewriter.records.state import LOADED_AGAIN, TableState
 from lakewriter.report import format_count
 
 if TYPE_CHECKING:

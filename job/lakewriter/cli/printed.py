@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from lakewriter.commit.state import Pending, TableState
 from lakewriter.control_object import is_none
 from lakewriter.errors import LakeError
 from lakewriter.operate.adoption import LeftFiles
@@ -19,6 +18,7 @@ from lakewriter.operate.verification import Verified
 from lakewriter.pages.load_record import LoadRecord
 from lakewriter.policy.roles import Role
 from lakewriter.receipt import Cursor
+from lakewriter.records.state import Pending, TableState
 from lakewriter.report import TableReport
 from lakewriter.spec.load_ids import make_next_job_id, make_undo_job_id
 from lakewriter.spec.model import Model

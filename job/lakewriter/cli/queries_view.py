@@ -13,7 +13,6 @@ from lakewriter.cli.printed import QueriesReport
 from lakewriter.cli.shared import ERR, OUT, is_local, open_context, print_json, warn
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.committed_loads import read_table_loads
-from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.local_server.server import fill_keys
@@ -22,6 +21,7 @@ from lakewriter.operate.as_of import find_as_of
 from lakewriter.operate.context import Context
 from lakewriter.operate.read_tables import find_missing
 from lakewriter.operate.sql_text import Engine, Query
+from lakewriter.records.state import TableState
 from lakewriter.spec.load_ids import is_id_of_load
 from lakewriter.spec.specification import Spec
 

@@ -13,9 +13,9 @@ from lakewriter.cli.printed import StatusReport
 from lakewriter.cli.shared import OUT, open_context, print_json, warn
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError
 from lakewriter.operate.health import Health, assess
+from lakewriter.records.state import TableState
 
 LOG: Final = logging.getLogger(__name__)
 

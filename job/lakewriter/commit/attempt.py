@@ -10,16 +10,16 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
 from lakewriter.commit.deferred_deletions import retire_due
 from lakewriter.commit.earlier_attempts import BeginRecord, BegunTable
-from lakewriter.commit.fold.steps import Bind, Fence, Leave, Register, Step, is_unchanged, may_bind
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import require_followed
 from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.repeated_loads import Repeats, find_done, make_undone_error
-from lakewriter.commit.state import Lost, Pending, Phase, TableState
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
 from lakewriter.errors import ConcurrentLoadError, NoAnswerError
 from lakewriter.receipt import Receipt
+from lakewriter.records.changes import Intent
+from lakewriter.records.fold.steps import Bind, Fence, Leave, Register, Step, is_unchanged, may_bind
+from lakewriter.records.state import Lost, Pending, Phase, TableState
 from lakewriter.spec.layout import ObjectNames, uuid_pattern
 from lakewriter.spec.load_ids import UNDO
 

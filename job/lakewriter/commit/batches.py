@@ -4,9 +4,9 @@ from typing import Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.named_loads import find_named_loads, read_states
-from lakewriter.commit.state import ADOPTED, ANEW, TableState
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, SpecInvalidError
 from lakewriter.receipt import Batch, make_batch_prefix
+from lakewriter.records.state import ADOPTED, ANEW, TableState
 from lakewriter.report import format_count
 
 RECENT_BATCHES: Final = 20

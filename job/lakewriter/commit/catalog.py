@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 import pyarrow as pa
 
 from lakewriter import aws
-from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, IcebergAction
 from lakewriter.commit.change_count import require_counted
-from lakewriter.commit.changes import list_effects, require_able
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_target import GlueTargetTable
-from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
-from lakewriter.commit.state import TableState
+from lakewriter.records.actions import CatalogAction, FilesAction, GlueAction, IcebergAction
+from lakewriter.records.changes import Intent, require_able
+from lakewriter.records.facets import UndoneLoad
+from lakewriter.records.state import TableState
 from lakewriter.report import Counts, TableHealth
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.table_spec import Mode, Partition
@@ -176,7 +176,7 @@ class FilesOnly:
 
     def publish(self, intent: Intent, number: int) -> None:
         """Do nothing: a completed object is visible, and a deleted one is not."""
-        require_able(list_effects(intent), (NoneType, UndoneLoad))
+        require_able(intent.effects, (NoneType, UndoneLoad))
 
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Do nothing: S3 has confirmed each object already."""

@@ -4,10 +4,10 @@ change, so a late process finds that its change, or a later one, is done."""
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lakewriter.commit.state import TableState
 from lakewriter.commit.state_file import REBUILD
 from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from lakewriter.naming import PIPELINE
+from lakewriter.records.state import TableState
 
 
 def name_count_property(pipeline: str) -> str:

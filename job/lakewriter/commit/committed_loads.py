@@ -10,8 +10,8 @@ from typing import Self
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry
+from lakewriter.records.state import TableState
 from lakewriter.report import TableReport
 from lakewriter.spec.load_ids import REPLAY, is_id_of_load, make_undo_job_id
 

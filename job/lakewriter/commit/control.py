@@ -12,7 +12,6 @@ from typing import Any, Final
 from lakewriter.commit.backoff import write
 from lakewriter.commit.earlier_attempts import BeginRecords
 from lakewriter.commit.history import History
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.state_file import StateFile
 from lakewriter.commit.store import Store, TellsTime, Unclear
 from lakewriter.control_object import decode, parse
@@ -25,6 +24,7 @@ from lakewriter.errors import (
 )
 from lakewriter.naming import ControlKeys
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.changes import Intent, parse_intent
 from lakewriter.report import TableReport
 from lakewriter.spec.access import KeyNames
 from lakewriter.spec.layout import Layout
@@ -265,7 +265,7 @@ class Control:
         content = self._get_once_written(key)
         if content is None:
             return None
-        return Intent.parse(key, content).with_key_names(self.key_names).reading_by(self.read_body)
+        return parse_intent(key, content).with_key_names(self.key_names).reading_by(self.read_body)
 
 
 def _encode(content: Mapping[str, Any] | str | bytes) -> bytes:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from lakewriter.aws import Clients
-from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.iceberg.catalog_vendor import find_vendor, make_data_clients
 from lakewriter.commit.store import Store
+from lakewriter.records.actions import CatalogAction
 from lakewriter.spec.access import Access
 
 OpenClients = Callable[[Access], Clients]

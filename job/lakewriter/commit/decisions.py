@@ -11,10 +11,10 @@ exists. If one table cannot be completed, none of the tables is committed.
 from typing import Literal
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import Failure, Pending
-from lakewriter.commit.sync_records import SourceState
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import PendingUnrecoverableError
+from lakewriter.records.state import Failure, Pending
+from lakewriter.records.sync_records import SourceState
 
 
 class Decision(ControlObject):

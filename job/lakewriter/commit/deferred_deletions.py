@@ -9,11 +9,11 @@ from datetime import timedelta
 from typing import Final
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.fold.steps import DropGeneration, Forget
-from lakewriter.commit.intent import Intent
-from lakewriter.commit.state import Lost, Retiring, TableState
 from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import delete_own
+from lakewriter.records.changes import Intent, Undo
+from lakewriter.records.fold.steps import DropGeneration, Forget
+from lakewriter.records.state import Lost, Retiring, TableState
 
 _ROUNDED: Final = timedelta(seconds=2)
 """The store's clock may be ahead of the time in its answers by this: they have whole seconds and take a moment."""
@@ -57,7 +57,7 @@ def _retire(control: Control, entry: Retiring, intent: Intent | None) -> None:
         return
     if intent is not None and entry.generation is not None:
         delete_own(control.store, intent)
-    elif intent is not None:
+    elif isinstance(intent, Undo):
         delete_all(control, ((removal.key, removal.etag) for removal in intent.removes))
 
     control.state.move(Forget(entry), lambda state: entry not in state.retiring)

@@ -6,10 +6,8 @@ from types import NoneType
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from lakewriter import aws
-from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.change_count import name_count_property, read_count
-from lakewriter.commit.changes import list_effects, require_able
 from lakewriter.commit.glue_table import (
     FORMAT,
     Columns,
@@ -23,11 +21,13 @@ from lakewriter.commit.glue_table import (
     read_columns,
     to_column_inputs,
 )
-from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
-from lakewriter.commit.state import GivenUp
 from lakewriter.errors import CommitUnknownError, SchemaIncompatibleError
 from lakewriter.naming import LOAD_METADATA
+from lakewriter.records.actions import GlueAction
+from lakewriter.records.changes import Intent, require_able
+from lakewriter.records.facets import UndoneLoad
+from lakewriter.records.state import GivenUp
 
 CHANGE_SECONDS: Final = 120.0
 """For how long a change is tried again while other writers come first."""
@@ -74,7 +74,7 @@ class GlueTables:
 
     def publish(self, intent: Intent, number: int) -> None:
         """Create database, table and partition, in this order: a partition is visible once its files are there."""
-        action, effects = _require_glue(intent), list_effects(intent)
+        action, effects = _require_glue(intent), intent.effects
         require_able(effects, (NoneType, UndoneLoad))
         if effects.generation is not None:
             self._switch(action, intent, number)
@@ -87,7 +87,7 @@ class GlueTables:
 
     def read_back(self, intent: Intent) -> None:
         """Compare columns, types, location and partition with the intent; ``COMMIT_UNKNOWN`` where they differ."""
-        action, effects = _require_glue(intent), list_effects(intent)
+        action, effects = _require_glue(intent), intent.effects
         if effects.removes is not None and effects.generation is None:
             self._require_dropped(action, effects.removes)
             return
@@ -106,7 +106,7 @@ class GlueTables:
         """See ``CatalogWriter``. A missing switch becomes impossible, since its number is used without it. A missing
         partition may still be added by another process."""
         action = _require_glue(intent)
-        if list_effects(intent).generation is not None:
+        if intent.effects.generation is not None:
             return self._decide_switch(action, intent, number)
         table = self._find_table(action)
         if table is None or describe_differences(table, action):

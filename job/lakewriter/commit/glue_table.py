@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from lakewriter import column_types
-from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.naming import parse_generation
+from lakewriter.records.actions import GlueAction
 
 STRATEGY: Final = "lakewriter.partition-strategy"
 """The table parameter that names the ``partition_strategy`` a table was made with; tables of others have none."""

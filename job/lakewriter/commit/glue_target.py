@@ -6,14 +6,14 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from lakewriter import aws, column_types
-from lakewriter.commit.actions import GlueAction
 from lakewriter.commit.change_count import require_counted
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_table import Columns, merge_columns
-from lakewriter.commit.state import TableState
 from lakewriter.commit.table_objects import is_hidden
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.records.actions import GlueAction
+from lakewriter.records.state import TableState
 from lakewriter.spec.table_spec import Partition
 
 MOST_TYPE_TEXT: Final = 131_072

@@ -9,12 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from lakewriter.commit.backoff import write
-from lakewriter.commit.changes import list_effects
 from lakewriter.commit.control import Control
-from lakewriter.commit.fold.steps import PassGeneration
-from lakewriter.commit.intent import Intent, Switch
 from lakewriter.commit.mismatch import Kind, Mismatch
-from lakewriter.commit.state import TableState
 from lakewriter.commit.state_file import REBUILD
 from lakewriter.commit.store import Store
 from lakewriter.control_object import parse
@@ -25,6 +21,10 @@ from lakewriter.errors import (
     S3AccessDeniedError,
     StateLostError,
 )
+from lakewriter.records.changes import Intent
+from lakewriter.records.facets import Switch
+from lakewriter.records.fold.steps import PassGeneration
+from lakewriter.records.state import TableState
 
 _ANEW: Final = "move the object away, and the next load writes it anew; until then readers of it see no table."
 _MOVE_AWAY: Final = (
@@ -141,10 +141,11 @@ def _pass_numbers(control: Control, latest: Latest) -> TableState:
 
 def require_earlier(control: Control, intent: Intent, number: int) -> None:
     """Raise ``COMMIT_UNKNOWN`` where the object is another's, or names the files of a later change."""
-    if intent.switch is None or intent.switch.latest is None:
+    switch = intent.effects.switch
+    if switch is None or switch.latest is None:
         return
-    if (stored := control.store.get(intent.switch.latest)) is not None:
-        _require_earlier(control, intent.switch.latest, stored[0], intent, number)
+    if (stored := control.store.get(switch.latest)) is not None:
+        _require_earlier(control, switch.latest, stored[0], intent, number)
 
 
 def write_latest(control: Control, intent: Intent, number: int) -> None:
@@ -152,10 +153,11 @@ def write_latest(control: Control, intent: Intent, number: int) -> None:
 
     ``COMMIT_UNKNOWN`` where it is another's, or names the files of a later change: it is left as it is.
     """
-    if intent.switch is None or intent.switch.latest is None:
+    switch = intent.effects.switch
+    if switch is None or switch.latest is None:
         return
-    key = intent.switch.latest
-    body = _encode(_make_content(control, intent, intent.switch, number))
+    key = switch.latest
+    body = _encode(_make_content(control, intent, switch, number))
 
     def replace() -> bool | None:
         stored = control.store.get(key)
@@ -286,7 +288,7 @@ def _find_shown(control: Control, intent: Intent, switch: Switch) -> Intent | No
     """Return the refresh whose files readers see after the change: the change itself, or the one that an undo shows
     again.
     """
-    if list_effects(intent).adds:
+    if intent.effects.adds:
         return intent
     if switch.job_id is None or switch.attempt is None:
         return None

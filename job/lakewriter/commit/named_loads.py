@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState
+from lakewriter.records.state import TableState
 
 
 def list_state_etags(control: Control) -> dict[str, str]:

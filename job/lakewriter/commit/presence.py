@@ -3,8 +3,8 @@
 from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_catalog_writer
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import Intent
 from lakewriter.errors import LoadGoneError
+from lakewriter.records.changes import Intent, Load
 
 
 def require_presence(control: Control, job_id: str, clients: Clients) -> None:
@@ -24,7 +24,9 @@ def make_load_gone_error(intent: Intent, why: str) -> LoadGoneError:
     """Make the error for a load that is committed and no longer in its table."""
     reset = f"lakewriter reset LAKE {intent.table_id}"
     remedy = "Load its rows again under a new job id"
-    if intent.batch is not None:
+    if not isinstance(intent, Load):
+        remedy = f"Make the change again: {intent.job_id!r}"
+    elif intent.batch is not None:
         remedy = f"Load all again in a new stream: {reset} --backfill --reason WHY"
     elif intent.cursor_before is not None:
         remedy += f", once its cursor is back: {reset} --cursor {intent.cursor_before.text} --reason WHY"

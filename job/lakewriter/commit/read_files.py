@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
-from lakewriter.commit.input_records import InputPart, Inputs, JoinedParts
 from lakewriter.errors import StateLostError
+from lakewriter.records.input_records import InputPart, Inputs, JoinedParts
 from lakewriter.spec.listed_files import ListedFile
 
 MOST_FILES: Final = 50_000

@@ -11,17 +11,12 @@ from typing import Final
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import find_catalog, open_catalog_writer
-from lakewriter.commit.changes import Effects, list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
 from lakewriter.commit.decisions import conclude_completion, find_completion, find_decision, is_bound
 from lakewriter.commit.deferred_deletions import retire_partition
-from lakewriter.commit.fold.closing import Close
-from lakewriter.commit.fold.steps import GiveUp, PendingStep, Turn, Withdraw
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import require_earlier, write_latest
 from lakewriter.commit.repeated_loads import note_repeat
-from lakewriter.commit.state import DroppedPartition, Failure, GivenUp, Lost, Pending, Phase, TableState
 from lakewriter.commit.store import Store
 from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import complete_all, withdraw
@@ -40,6 +35,10 @@ from lakewriter.errors import (
     SchemaIncompatibleError,
     SecretUnresolvedError,
 )
+from lakewriter.records.changes import Effects, Intent, Undo
+from lakewriter.records.fold.closing import Close
+from lakewriter.records.fold.steps import GiveUp, PendingStep, Turn, Withdraw
+from lakewriter.records.state import DroppedPartition, Failure, GivenUp, Lost, Pending, Phase, TableState
 from lakewriter.report import TableReport
 
 CORRECTIONS: Final = 20
@@ -128,7 +127,8 @@ def _is_wrong(control: Control, entry: DroppedPartition, open_clients: OpenClien
 
 
 def _has_no_others(control: Control, entry: DroppedPartition, intent: Intent) -> bool:
-    removed, prefix = {removal.key for removal in intent.removes}, entry.location.split("/", 3)[3].rstrip("/") + "/"
+    removes = intent.removes if isinstance(intent, Undo) else ()
+    removed, prefix = {removal.key for removal in removes}, entry.location.split("/", 3)[3].rstrip("/") + "/"
     return all(listed.key in removed for listed in control.store.list_entries(prefix))
 
 
@@ -201,7 +201,7 @@ def complete_together(control: Control, intent: Intent, open_clients: OpenClient
 
 def give_up_number(control: Control, pending: Pending, intent: Intent) -> None:
     """Turn a change that its catalog lacks for good to its withdrawal, its number and its refresh's used up."""
-    move_pending(control, GiveUp(pending, list_effects(intent).generation or 0))
+    move_pending(control, GiveUp(pending, intent.effects.generation or 0))
 
 
 def _make_unbound(control: Control) -> Failure:
@@ -227,7 +227,7 @@ def _publish(
     control: Control, pending: Pending, intent: Intent, number: int, open_clients: OpenClients, *, gone: bool
 ) -> TableReport:
     """Make readers see the change; ``gone`` says that another process began it. Returns the report to close it with."""
-    effects = list_effects(intent)
+    effects = intent.effects
     is_due = partial(_is_due, control, pending, intent, number)
     catalog = open_catalog_writer(intent, open_clients(intent.access), is_due)
     if effects.adds:

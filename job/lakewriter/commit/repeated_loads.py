@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState, Undone
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import LoadUndoneError, SpecInvalidError
+from lakewriter.records.state import TableState, Undone
 from lakewriter.spec.load_ids import find_job_ids, is_next_job_id, make_next_job_id, make_undo_job_id
 
 

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
-from lakewriter.commit.fold.by_hand import BeginBackfill, ByHand
 from lakewriter.commit.recover import recover
-from lakewriter.commit.state import Lost, TableState
 from lakewriter.commit.table_objects import find_last_numbers, list_objects
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
+from lakewriter.records.fold.by_hand import BeginBackfill, ByHand
+from lakewriter.records.state import Lost, TableState
 
 
 def change_by_hand(

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.fold.steps import Sweep
 from lakewriter.commit.history import PastLoad
 from lakewriter.commit.named_loads import find_named_loads, read_states
-from lakewriter.commit.state import Lost, TableState
+from lakewriter.records.fold.steps import Sweep
+from lakewriter.records.state import Lost, TableState
 
 
 def sweep(control: Control, now: datetime, keep: timedelta) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from lakewriter.commit.backoff import write
-from lakewriter.commit.fold.steps import Step, fold, number_write
-from lakewriter.commit.state import Lost, TableState
 from lakewriter.commit.store import Store, Unclear
 from lakewriter.control_object import parse
 from lakewriter.errors import StateLostError
+from lakewriter.records.fold.steps import Step, fold, number_write
+from lakewriter.records.state import Lost, TableState
 
 REBUILD: Final = (
     "Restore the object from its bucket's versions; or conclude it from what the loads have left: "

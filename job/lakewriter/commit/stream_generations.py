@@ -11,8 +11,8 @@ from functools import partial
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.store import Entry, StoredObject
-from lakewriter.commit.sync_records import SyncState
 from lakewriter.naming import CONTROL_DIRECTORY
+from lakewriter.records.sync_records import SyncState
 from lakewriter.spec.layout import Layout
 
 

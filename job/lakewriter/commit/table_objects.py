@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
 from lakewriter.commit.store import Entry, Store, StoredObject
 from lakewriter.errors import CODES, LakeError
 from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys
+from lakewriter.records.state import Numbers
 from lakewriter.report import format_count
 from lakewriter.spec.key_template import PER_FILE
 from lakewriter.spec.layout import Layout
@@ -69,14 +70,6 @@ def _may_be_of(store: Store, keys: ControlKeys, table_id: str, load: str) -> boo
     job_id, _, name = attempt.rpartition("/")
     record = store.get(keys.begin(job_id, name))
     return record is None or f'"{table_id}"'.encode() in record[0]
-
-
-class Numbers(NamedTuple):
-    """The highest numbers that keys have: backfill and full refresh, and the counter of the next file; 0 for none."""
-
-    backfill: int = 0
-    counter: int = 0
-    generation: int = 0
 
 
 def find_highest_numbers(layout: Layout | None, keys: Iterable[str]) -> Numbers:

@@ -8,10 +8,10 @@ from lakewriter.commit.attempt import Attempt, bind
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
 from lakewriter.commit.decisions import Decision, conclude_completion, decide
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.recover import complete_files, recover
-from lakewriter.commit.state import TableState
 from lakewriter.errors import ConcurrentLoadError, LakeError
+from lakewriter.records.changes import Intent
+from lakewriter.records.state import TableState
 
 
 @dataclass(frozen=True)

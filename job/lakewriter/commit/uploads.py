@@ -5,12 +5,12 @@ from typing import Final
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import Backoff
-from lakewriter.commit.intent import Intent
-from lakewriter.commit.state import Failure
 from lakewriter.commit.store import Completion, Store, StoredObject, Unclear
 from lakewriter.commit.table_objects import GO_ON
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, KeyExistsError, StagedLostError
 from lakewriter.receipt import Receipt
+from lakewriter.records.changes import Intent
+from lakewriter.records.state import Failure
 
 COMPLETE_SECONDS: Final = 30.0
 """For how long a completion is tried again after a conflict, or without a clear answer of S3."""
@@ -75,12 +75,12 @@ def _make_occupied_error(
 ) -> ConcurrentLoadError | KeyExistsError:
     """Make the error for a key that another's object has; a retry helps where its files will have other names."""
     if stored.is_of_another(intent.pipeline):
-        if intent.counter_after is not None:
+        if intent.is_numbered:
             return _make_key_exists_error(receipt, stored.load, "Give each pipeline a path of its own.")
         return _make_taken_error(receipt, stored.load, "another", "its files are then numbered after that load's.")
     if stored.load and stored.load.split("/")[1] != intent.job_id:
         return _make_taken_error(receipt, stored.load, "this", "its files are then named by another time.")
-    if intent.counter_after is not None:
+    if intent.is_numbered:
         # The key has the table's counter, which another job id does not change.
         return _make_key_exists_error(receipt, stored.load, GO_ON)
     key = intent.access.key_names.file_name

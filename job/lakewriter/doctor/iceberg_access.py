@@ -6,12 +6,12 @@ from functools import partial
 from typing import Final
 
 from lakewriter import aws
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.connection import Connection
 from lakewriter.commit.iceberg.glue_optimizers import Optimizers, find_faults, make_configurations
 from lakewriter.doctor.probe import Finding, Probe, call
 from lakewriter.errors import GlueAccessDeniedError
 from lakewriter.naming import join_key
+from lakewriter.records.actions import IcebergAction
 from lakewriter.spec.catalogs import IcebergService
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Spec

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from lakewriter.commit.catalog import NoTable
-from lakewriter.commit.state import TableState
 from lakewriter.doctor.probe import Finding, Probe
 from lakewriter.errors import SourceFailedError
+from lakewriter.records.state import TableState
 from lakewriter.report import format_count
 from lakewriter.run.judging import plan_watched
 from lakewriter.run.prepare import prepare

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from lakewriter.aws import ClientError, read_status
 from lakewriter.commit.catalog import NoTable
-from lakewriter.commit.state import TableState
 from lakewriter.doctor.message_source import MessageProbes
 from lakewriter.doctor.probe import Finding, Probe, run_probes
 from lakewriter.doctor.source_columns import (
@@ -20,6 +19,7 @@ from lakewriter.doctor.source_columns import (
 )
 from lakewriter.doctor.surroundings import has_hadoop_aws, is_in_s3
 from lakewriter.errors import InternalError, LakeError, SourceFailedError, SourceUnreachableError, SpecInvalidError
+from lakewriter.records.state import TableState
 from lakewriter.report import format_count
 from lakewriter.run.judging import plan_watched
 from lakewriter.run.prepare import prepare

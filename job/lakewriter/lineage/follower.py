@@ -2,7 +2,7 @@
 
 from typing import Literal, Protocol
 
-from lakewriter.commit.actions import CatalogAction
+from lakewriter.records.actions import CatalogAction
 from lakewriter.report import TableResult
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.table_spec import TableSpec

@@ -11,12 +11,12 @@ from typing import Final
 
 from lakewriter.aws import find_account
 from lakewriter.column_types import name_type
-from lakewriter.commit.actions import CatalogAction
 from lakewriter.lineage.facts import Column, Dataset, EventType, Moment, Output, Run, Statistics, Symlink
 from lakewriter.lineage.follower import End, Follower, Silence
 from lakewriter.lineage.inputs import is_plain, list_inputs, name_path
 from lakewriter.lineage.sender import Sender, get_sender
 from lakewriter.naming import DELETED
+from lakewriter.records.actions import CatalogAction
 from lakewriter.report import TableResult
 from lakewriter.shape.envelope import EnvelopePlan
 from lakewriter.shape.flatten_plan import FlattenPlan

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from lakewriter.commit.actions import CatalogAction
 from lakewriter.lineage.facts import Run, Statistics
 from lakewriter.lineage.follower import End
 from lakewriter.lineage.load_follower import (
@@ -17,6 +16,7 @@ from lakewriter.lineage.load_follower import (
     redact,
     start_table,
 )
+from lakewriter.records.actions import CatalogAction
 from lakewriter.report import TableResult
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.lineage import Lineage

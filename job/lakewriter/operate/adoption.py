@@ -23,15 +23,15 @@ from lakewriter.aws.object_files import READ_BYTES, ObjectFile, open_object, ope
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.commit.stream_generations import StreamObject, find_highest_generation, find_stream_objects
-from lakewriter.commit.table_objects import MOST_LISTED, Numbers, find_last_numbers, is_hidden, list_newest
+from lakewriter.commit.table_objects import MOST_LISTED, find_last_numbers, is_hidden, list_newest
 from lakewriter.errors import S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.repair import adopt_files, adopt_objects
 from lakewriter.policy.prefixes import list_table_prefixes
 from lakewriter.receipt import Cursor
+from lakewriter.records.state import Numbers, TableState
 from lakewriter.report import format_count
 from lakewriter.run.sync import make_ownership
 from lakewriter.spec.beside import list_layouts_beside

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_iceberg_writer
 from lakewriter.commit.committed_loads import Moment, TableLoads
-from lakewriter.commit.sync_records import MOST_LIVE
 from lakewriter.errors import SpecInvalidError
+from lakewriter.records.sync_records import MOST_LIVE
 from lakewriter.report import TableReport
 from lakewriter.spec.specification import Spec
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState
 from lakewriter.commit.table_objects import MOST_LISTED, list_objects
 from lakewriter.errors import LakeError
 from lakewriter.naming import name_generation
@@ -16,6 +15,7 @@ from lakewriter.operate.queries import ALL, QUERY
 from lakewriter.operate.sql_text import Query
 from lakewriter.operate.written_columns import Written, find_written
 from lakewriter.pages.catalogue_page import CatalogueColumn, CatalogueTable, Statement
+from lakewriter.records.state import TableState
 from lakewriter.run.placement import find_in_catalog
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import Mode, TableSpec

@@ -16,14 +16,15 @@ from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.iceberg.compact_groups import Choice, Compactable, find_groups
-from lakewriter.commit.intent import CompactIntent, Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
-from lakewriter.commit.state import TableState
 from lakewriter.control_object import COMPACTED
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.receipt import Receipt
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.changes import Compact
+from lakewriter.records.facets import CompactIntent
+from lakewriter.records.state import TableState
 from lakewriter.report import TableReport
 from lakewriter.run.placement import find_data_directory, find_next_counter, number_objects, plan_iceberg_action
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
@@ -156,11 +157,10 @@ class Compaction:
 
     def _make_intent(
         self, compactable: Compactable, attempt: Attempt, names: ObjectNames, began: TableState, receipts: list[Receipt]
-    ) -> Intent:
+    ) -> Compact:
         table, seconds = self._table, (datetime.now(UTC) - attempt.started).total_seconds()
         groups = tuple(group.make_intent() for group in compactable.choice.groups)
-        return Intent(
-            kind="compact",
+        return Compact(
             pipeline=attempt.pipeline,
             job_id=attempt.job_id,
             attempt=attempt.id,
@@ -171,9 +171,6 @@ class Compaction:
             access=self._pipeline.spec.access,
             catalog=compactable.action,
             receipts=tuple(receipt.for_intent() for receipt in receipts),
-            cursor_before=None,
-            cursor_after=None,
-            feed="",
             staged_seconds=round(max(seconds, 0.0), 3),
             counter_after=find_next_counter(names, Receipts(tuple(receipts))),
             compact=CompactIntent(snapshot=compactable.snapshot, sequence=compactable.sequence, groups=groups),

@@ -7,9 +7,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
 
-from lakewriter.commit.state import TableState
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK, EXIT_RETRY
+from lakewriter.records.state import TableState
 from lakewriter.report import format_count
 
 STALE_AFTER: Final = timedelta(minutes=3)

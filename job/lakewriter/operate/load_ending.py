@@ -10,12 +10,12 @@ from typing import Final, TypeVar
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.store import Unclear
 from lakewriter.errors import LakeError
 from lakewriter.operate.loads import Loads
 from lakewriter.pages.load_page import CHARTED, SPARK_STARTS, render_load
 from lakewriter.pages.load_record import MOST_COLUMNS, FileSizes, LoadedTable, LoadRecord
+from lakewriter.records.changes import Intent
 from lakewriter.report import ErrorReport, RunReport, TableResult
 from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.staged_table import Progress

@@ -12,12 +12,12 @@ import pyarrow as pa
 from lakewriter import aws
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.conditional_writes import parse_object
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.commit.store import Store, StoredObject
 from lakewriter.encode.parquet_footer import FIRST_BYTES, read_footer
 from lakewriter.errors import LakeError
 from lakewriter.receipt import Receipt
+from lakewriter.records.changes import Intent
 
 PARQUET_ENGINES: Final = ("arro3", "pyarrow")
 """Engines whose files' rows are read from the footer; other formats' files are compared by size, checksum and etag."""

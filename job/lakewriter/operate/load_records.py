@@ -7,14 +7,13 @@ from itertools import islice
 from typing import Final
 
 from lakewriter.commit.at_once import MOST, call_all
-from lakewriter.commit.changes import list_effects
 from lakewriter.commit.committed_loads import TableReports
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
-from lakewriter.commit.state import Reset, TableState
 from lakewriter.commit.store import Entry
 from lakewriter.errors import LakeError, PendingUnrecoverableError, StateLostError
+from lakewriter.records.changes import Intent, Load
+from lakewriter.records.state import Reset, TableState
 from lakewriter.report import ABANDONED_BLIND, COUNTS, TableReport
 from lakewriter.spec.load_ids import REPLAY, UNDO, make_undo_job_id
 
@@ -102,7 +101,7 @@ class TableRecords(TableReports):
     def _note_replacement(self, job_id: str, records: LoadRecords) -> None:
         """Note that readers see another full refresh; an Iceberg table's snapshot says so itself."""
         intent, state = records.intent, self.state
-        if intent is None or intent.switch is None or isinstance(state, LakeError) or not list_effects(intent).adds:
+        if intent is None or intent.effects.switch is None or isinstance(state, LakeError) or not intent.effects.adds:
             return
         if intent.catalog.keeps_versions or (state.shown is not None and state.shown.job_id == job_id):
             return
@@ -198,7 +197,7 @@ class TableRecords(TableReports):
             return
         differences = [*self._compare_loads(state, job_id), *_compare_progress(state, records.intent, job_id)]
         records.mismatches += [Mismatch(Kind.RECORDS_DISAGREE, f"{key}: {what}.", key) for what in differences]
-        sync = records.intent.sync if records.intent else None
+        sync = records.intent.sync if isinstance(records.intent, Load) else None
         records.is_retired = (
             sync is not None and job_id not in state.sync.live_jobs and state.sync.generation_id > sync.generation_id
         )
@@ -242,7 +241,7 @@ def _compare_report(control: Control, report: TableReport, intent: Intent) -> li
 
 def _compare_progress(state: TableState, intent: Intent | None, job_id: str) -> Iterator[str]:
     """Yield each value of the state that is lower or other than the load left it: only a reset moves one back."""
-    if intent is None:
+    if not isinstance(intent, Load):
         return
     if intent.counter_after is not None and state.counter < intent.counter_after:
         yield f"its counter is {state.counter}, and load {job_id!r} has left it at {intent.counter_after}"

@@ -7,14 +7,14 @@ from typing import Final
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import conclude_completion, find_decision, is_bound
-from lakewriter.commit.fold.closing import CloseBlindly, EndBlindly
-from lakewriter.commit.state import Failure, Lost, Pending
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.table_objects import MOST_LISTED, find_highest_numbers, find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
 from lakewriter.operate.rebuild_records import MOST_ASKED, parse_batch
 from lakewriter.operate.repair import find_pending, find_pending_tables
 from lakewriter.receipt import DeletedKeys
+from lakewriter.records.fold.closing import CloseBlindly, EndBlindly
+from lakewriter.records.state import Failure, Lost, Pending
 from lakewriter.report import ABANDONED_BLIND, TableReport, format_count
 from lakewriter.spec.load_ids import UNDO
 

@@ -12,12 +12,12 @@ from pydantic import Field
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState
 from lakewriter.documents.schema import find_property_names
 from lakewriter.errors import InternalError, LakeError
 from lakewriter.expect.words import describe_expectation
 from lakewriter.operate.column_changes import ColumnChange, list_changes, list_layout_changes
 from lakewriter.operate.written_columns import Written, describe_columns, find_written
+from lakewriter.records.state import TableState
 from lakewriter.report import ErrorReport, format_count, join_first
 from lakewriter.run.checks import check_next_load
 from lakewriter.run.chosen_files import Chosen, choose_inputs, describe_ways

@@ -18,11 +18,11 @@ from lakewriter import aws
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.latest import read_latest
-from lakewriter.commit.state import TableState
 from lakewriter.errors import EndpointUnreachableError, SpecInvalidError
 from lakewriter.operate import duckdb_sql
 from lakewriter.operate.queries import LastLoads, write_views
 from lakewriter.operate.sql_text import Engine, Query, name_views
+from lakewriter.records.state import TableState
 from lakewriter.run.placement import plan_iceberg_action
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.deployment import Deployment

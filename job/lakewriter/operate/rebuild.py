@@ -5,24 +5,23 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from lakewriter.aws import Clients
-from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import write
 from lakewriter.commit.catalog import find_catalog
-from lakewriter.commit.changes import list_effects
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import find_decision
-from lakewriter.commit.fold.closing import Close, CloseBlindly, Conclude
-from lakewriter.commit.fold.steps import Step, fold, number_write
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import read_latest
-from lakewriter.commit.state import Pending, Phase, TableState
 from lakewriter.commit.state_file import is_unusable
 from lakewriter.commit.table_objects import find_highest_numbers, is_hidden
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostError
 from lakewriter.operate.rebuild_records import Closed, Leftovers, read_leftovers
 from lakewriter.receipt import Cursor
+from lakewriter.records.actions import CatalogAction
+from lakewriter.records.changes import Intent, Undo
+from lakewriter.records.fold.closing import Close, CloseBlindly, Conclude
+from lakewriter.records.fold.steps import Step, fold, number_write
+from lakewriter.records.state import Pending, Phase, TableState
 from lakewriter.report import ABANDONED, format_count
 from lakewriter.run.placement import plan_catalog_action
 from lakewriter.spec.specification import Spec
@@ -194,7 +193,8 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
 
     if intent.load in catalog.loads:
         return "uploaded"
-    if (undone := list_effects(intent).removes) is not None:
+    if isinstance(intent, Undo):
+        undone = intent.undoes
         # Until an undo is bound, it deletes no object and takes nothing out of the catalog.
         if undone.drops_partition and not catalog.has_partition(intent.catalog):
             return "uploaded"

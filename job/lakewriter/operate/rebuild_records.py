@@ -8,11 +8,11 @@ from typing import Final
 from lakewriter.commit.committed_loads import TableReports
 from lakewriter.commit.control import Control
 from lakewriter.commit.history import PastLoad
-from lakewriter.commit.intent import Intent
-from lakewriter.commit.state import Running
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.table_objects import find_own_objects, list_objects
 from lakewriter.receipt import Batch
+from lakewriter.records.changes import Intent, Load
+from lakewriter.records.state import Running
 from lakewriter.report import TableReport
 
 MOST_ASKED: Final = 1000
@@ -36,7 +36,7 @@ class Closed:
     @property
     def batch(self) -> Batch | None:
         """The load's batch of a continuous run, from its intent or its job id; None for a plain load."""
-        return (self.intent.batch if self.intent else None) or parse_batch(self.job_id)
+        return (self.intent.batch if isinstance(self.intent, Load) else None) or parse_batch(self.job_id)
 
 
 @dataclass(frozen=True)

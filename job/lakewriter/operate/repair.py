@@ -5,20 +5,14 @@ from collections.abc import Mapping, Sequence
 
 from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_catalog_writer, open_iceberg_writer
-from lakewriter.commit.changes import MOST_NAMED, list_effects, read_change
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.decisions import conclude_completion, is_bound
-from lakewriter.commit.fold.by_hand import AdoptFiles, AdoptSyncs, ChangeOver, CountAsRead, Note, SetCursor
-from lakewriter.commit.fold.steps import Turn
-from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.commit.latest import read_latest, take_over, write_latest
 from lakewriter.commit.read_files import write_files
 from lakewriter.commit.recover import close, give_up_number, move_pending, withdraw_intent
 from lakewriter.commit.resets import change_by_hand
-from lakewriter.commit.state import Failure, Pending, Phase, TableState
 from lakewriter.commit.stream_generations import delete_all
-from lakewriter.commit.table_objects import Numbers
 from lakewriter.errors import (
     CatalogFailedError,
     CatalogNotFoundError,
@@ -31,6 +25,11 @@ from lakewriter.errors import (
     StagedLostError,
 )
 from lakewriter.receipt import Cursor
+from lakewriter.records.changes import MOST_NAMED, Intent, Merge
+from lakewriter.records.facets import UndoneLoad
+from lakewriter.records.fold.by_hand import AdoptFiles, AdoptSyncs, ChangeOver, CountAsRead, Note, SetCursor
+from lakewriter.records.fold.steps import Turn
+from lakewriter.records.state import Failure, Numbers, Pending, Phase, TableState
 from lakewriter.report import ABANDONED, format_count, join_first
 from lakewriter.spec.listed_files import ListedFile
 from lakewriter.spec.load_ids import UNDO, make_undo_job_id
@@ -108,7 +107,7 @@ def _choose_phase(control: Control, pending: Pending, intent: Intent) -> Phase:
 def _require_end(control: Control, pending: Pending, intent: Intent, clients: Clients) -> None:
     """Raise ``SPEC_INVALID`` for an undo that may have taken files out: one in a catalog without versions, one that its
     catalog has, and one whose catalog does not say so."""
-    removes, number = list_effects(intent).removes, control.state.recall().committed + 1
+    removes, number = intent.effects.removes, control.state.recall().committed + 1
     if removes is None or pending.phase != "uploaded":
         return
     try:
@@ -132,7 +131,7 @@ def _make_undo_error(control: Control, load: UndoneLoad, why: str = "") -> SpecI
 def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: Clients) -> str:
     """End a load whose files exist as its catalog shows it; return what was done, blank if it is now being
     withdrawn."""
-    effects = list_effects(intent)
+    effects = intent.effects
     number = control.state.recall().committed + 1
     try:
         catalog = open_catalog_writer(intent, reuse_clients(clients)(intent.access))
@@ -156,7 +155,7 @@ def _end_uploaded(control: Control, pending: Pending, intent: Intent, clients: C
 
 
 def _close_seen(control: Control, pending: Pending, intent: Intent) -> str:
-    replaced = list_effects(intent).ends
+    replaced = intent.effects.ends
     shown = f"{_count_shown(intent)} visible under {control.table_id}"
     close(control, pending, intent, intent.make_report(f"given up by hand once readers saw it: {shown}"))
     gone = f", and {format_count(len(replaced), 'object')} that they replace deleted" if replaced else ""
@@ -165,14 +164,15 @@ def _close_seen(control: Control, pending: Pending, intent: Intent) -> str:
 
 def _close_unknown(control: Control, pending: Pending, intent: Intent, why: str) -> str:
     said = _close_as_it_is(control, pending, intent)
-    return f"{said}{read_change(intent).describe_unknown(why, _list_replaced(control, intent))}"
+    return f"{said}{intent.describe_unknown(why, _list_replaced(control, intent))}"
 
 
 def _list_replaced(control: Control, intent: Intent) -> list[str]:
     """List the files that the change replaces and that records name."""
-    if intent.sync is not None:
-        return [key for key, _ in intent.sync.retire]
-    before = control.state.recall().find_generation(intent.switch.before) if intent.switch is not None else None
+    effects = intent.effects
+    if effects.deletes:
+        return [key for key, _ in effects.deletes]
+    before = control.state.recall().find_generation(effects.switch.before) if effects.switch is not None else None
     earlier = control.find_intent(before.job_id, before.attempt) if before is not None else None
     return list(earlier.files.list_keys()) if earlier is not None else []
 
@@ -185,10 +185,10 @@ def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
     shown = f"{_count_shown(intent)} left visible under {control.table_id}"
     if intent.catalog.keeps_versions:
         shown = f"{_count_shown(intent)} left at {control.table_id}, which readers see if a snapshot has them"
-    merge = intent.merge
-    if merge is not None and merge.deleted_keys is not None and control.store.find(merge.deleted_keys) is None:
+    deleted_keys = intent.merge.deleted_keys if isinstance(intent, Merge) else None
+    if isinstance(intent, Merge) and deleted_keys is not None and control.store.find(deleted_keys) is None:
         # The state may name only what exists.
-        intent = intent.model_copy(update={"merge": merge.model_copy(update={"deleted_keys": None})})
+        intent = intent.model_copy(update={"merge": intent.merge.model_copy(update={"deleted_keys": None})})
     close(control, pending, intent, intent.make_report(f"{ABANDONED}: {shown}"), abandoned=True)
     taken = [removal.key for removal in intent.taken]
     both = f"; its rows are in the quarantine too: delete {join_first(taken, MOST_NAMED)} there" if taken else ""

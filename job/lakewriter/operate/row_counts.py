@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 from lakewriter import aws
 from lakewriter.avro.avro_rows import read_first_fields
 from lakewriter.aws.object_files import READ_BYTES, ObjectFile, open_object, open_text
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
 from lakewriter.errors import LakeError, PendingUnrecoverableError
 from lakewriter.receipt import COPIED
+from lakewriter.records.changes import Intent
 from lakewriter.spec.model import Model
 from lakewriter.spec.specification import Spec, Tracking
 

@@ -13,15 +13,15 @@ from lakewriter.commit import attempt as attempts
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import find_catalog
-from lakewriter.commit.committed_loads import TableLoads, read_table_loads
+from lakewriter.commit.committed_loads import TableLoads, TableReports, read_table_loads
 from lakewriter.commit.control import Control
-from lakewriter.commit.fold.steps import is_unchanged
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
-from lakewriter.commit.state import Pending
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.operate.undo_plan import Choices, UndoPlan, UndoPlanner, make_refusal
+from lakewriter.records.changes import Intent
+from lakewriter.records.fold.steps import is_unchanged
+from lakewriter.records.state import Pending
 from lakewriter.report import ABANDONED_BLIND, TableReport
 from lakewriter.spec.load_ids import find_job_ids, make_undo_job_id
 
@@ -115,8 +115,9 @@ class Undo:
             # The next one is planned as if this one were gone.
             left = tuple(other for other in table.loads if other != load)
             state = plan.leave(table.state, table.control.find_time())
-            reported = table.reported | {make_undo_job_id(load.job_id)}
-            table = replace(table, state=state, loads=left, reported=reported)
+            entries = table.reports.entries
+            reports = TableReports(table.control, {**entries, make_undo_job_id(load.job_id): entries[load.job_id]})
+            table = replace(table, reports=reports, state=state, loads=left)
         return undoings
 
     def _plan_load(self, table: TableLoads, job_id: str, gone: tuple[str, ...] = ()) -> UndoPlan:

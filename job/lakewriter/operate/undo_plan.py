@@ -5,23 +5,23 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import open_iceberg_writer
-from lakewriter.commit.changes import read_change
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import find_decision
-from lakewriter.commit.fold.closing import Close
-from lakewriter.commit.fold.steps import fold_ahead
-from lakewriter.commit.intent import Intent, Removal, Switch, UndoneLoad
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.state import Generation, TableState
 from lakewriter.commit.store import StoredObject
-from lakewriter.commit.sync_records import SourceState
 from lakewriter.control_object import CHANGES
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError
 from lakewriter.receipt import Cursor
+from lakewriter.records.actions import CatalogAction
+from lakewriter.records.changes import Intent, Load, Merge, Refresh, Undo
+from lakewriter.records.facets import Removal, Switch, UndoneLoad
+from lakewriter.records.fold.closing import Close
+from lakewriter.records.fold.steps import fold_ahead
+from lakewriter.records.state import Generation, TableState
+from lakewriter.records.sync_records import SourceState
 from lakewriter.report import TableReport, format_count, join_first
 from lakewriter.spec.load_ids import REPLAY, make_next_job_id, make_undo_job_id
 from lakewriter.spec.specification import Tracking
@@ -69,11 +69,10 @@ class UndoPlan:
         """The approximate number of requests to AWS: a HEAD and a DELETE for each object, and the change itself."""
         return _REQUESTS + 2 * (len(self.removes) + len(self.undone.quarantined))
 
-    def make_intent(self, attempt: Attempt, began: TableState) -> Intent:
+    def make_intent(self, attempt: Attempt, began: TableState) -> Undo:
         """Return the undo as an intent that any process can carry out."""
         of = self.intent
-        return Intent(
-            kind="undo",
+        return Undo(
             pipeline=of.pipeline,
             job_id=attempt.job_id,
             attempt=attempt.id,
@@ -83,11 +82,8 @@ class UndoPlan:
             started=attempt.started,
             access=of.access,
             catalog=self.catalog or of.catalog,
-            receipts=(),
             cursor_before=began.cursor,
             cursor_after=self.cursor_after,
-            feed="",
-            staged_seconds=0.0,
             undoes=self.undone,
             removes=self.removes,
             switch=self.switch,
@@ -120,7 +116,7 @@ class UndoPlanner:
 
     def plan(self, intent: Intent) -> UndoPlan:
         """Plan the undo of the load that the intent is of; ``SPEC_INVALID`` where it cannot be undone."""
-        self._require_undoable(intent)
+        load = self._require_undoable(intent)
         undone = UndoneLoad(
             job_id=intent.job_id,
             attempt=intent.attempt,
@@ -128,17 +124,17 @@ class UndoPlanner:
             rows=intent.rows,
             reason=self.choices.reason,
             next=make_next_job_id(intent.job_id),
-            before=intent.before,
-            restores_inputs=self._restores_inputs(intent),
+            before=load.before,
+            restores_inputs=self._restores_inputs(load),
         )
         undone = undone.model_copy(update={"quarantined": self._find_quarantined(intent)})
-        undone = self._plan_source(intent, self._plan_cursor(intent, undone))
-        cursor = intent.cursor_before if undone.restores_cursor else self.state.cursor
-        plan = UndoPlan(intent, undone, cursor_before=self.state.cursor, cursor_after=cursor)
+        undone = self._plan_source(load, self._plan_cursor(load, undone))
+        cursor = load.cursor_before if undone.restores_cursor else self.state.cursor
+        plan = UndoPlan(load, undone, cursor_before=self.state.cursor, cursor_after=cursor)
         self._require_changeable(intent)
-        if intent.switch is not None:
-            plan = self._plan_switch(plan, intent.switch)
-        elif intent.files and intent.merge is not None:
+        if isinstance(load, Refresh):
+            plan = self._plan_switch(plan, load.switch)
+        elif intent.files and isinstance(load, Merge):
             plan = self._plan_parent(plan)
         elif intent.files and intent.catalog.keeps_versions:
             plan = self._plan_snapshot(plan)
@@ -146,19 +142,22 @@ class UndoPlanner:
             plan = self._plan_objects(plan)
         return replace(plan, notes=tuple(self.notes))
 
-    def _require_undoable(self, intent: Intent) -> None:
-        sync = intent.sync
-        if intent.undoes is not None:
+    def _require_undoable(self, intent: Intent) -> Load:
+        if isinstance(intent, Undo):
             raise self._refuse(intent, "it is an undo", f"Load the rows again: --job-id {intent.undoes.next}")
+        if not isinstance(intent, Load):
+            raise self._refuse(intent, "it loads no rows")
         # Rule replay-not-undone
         if intent.taken:
             raise self._refuse(intent, "its rows come from the quarantine, which has them no more")
+        sync = intent.sync
         if sync is not None and sync.retire:
             files = format_count(len(sync.retire), "file")
             raise self._refuse(intent, f"it has replaced older generations, whose {files} are deleted")
         is_live = intent.job_id in self.state.sync.live_jobs
         if sync is not None and not is_live and self.state.sync.generation_id > sync.generation_id:
             raise self._refuse(intent, "a later full refresh has replaced it: none of its rows are there")
+        return intent
 
     def _require_changeable(self, intent: Intent) -> None:
         """Refuse an undo that would be bound and could not be committed in its catalog, such as one of a table that is
@@ -170,13 +169,12 @@ class UndoPlanner:
         except PendingUnrecoverableError as error:
             raise self._refuse(intent, error.message.rstrip(".")) from error
 
-    def _restores_inputs(self, intent: Intent) -> bool:
+    def _restores_inputs(self, intent: Load) -> bool:
         """Return whether the record of files that were read was whole before the load, and no other load came between
         or after it."""
-        before = intent.before
-        return before is not None and before.knows_inputs and not self.after and read_change(intent).depends()
+        return intent.before.knows_inputs and not self.after and intent.depends()
 
-    def _plan_cursor(self, intent: Intent, undone: UndoneLoad) -> UndoneLoad:
+    def _plan_cursor(self, intent: Load, undone: UndoneLoad) -> UndoneLoad:
         """Take the cursor back to where the load began, if the load is the last one that moved it."""
         if intent.batch is not None:
             # Rule undo-batch
@@ -199,7 +197,7 @@ class UndoPlanner:
             self.notes.append(f"the cursor was moved by hand since, and stays at {_show(self.state.cursor)}")
         return undone
 
-    def _plan_source(self, intent: Intent, undone: UndoneLoad) -> UndoneLoad:
+    def _plan_source(self, intent: Load, undone: UndoneLoad) -> UndoneLoad:
         """Take the source's state back to that of the sync before, if the load brought the present one."""
         source = intent.sync.source if intent.sync is not None else None
         if source is None or not source.is_brought_by(intent.job_id):
@@ -216,8 +214,7 @@ class UndoPlanner:
             why = "the state of its source is that of all streams, and other tables are left out"
             self._allow_gap(intent, why, "Undo it in all tables: leave --table out")
             return undone
-        before = intent.before
-        if before is None or not self._has_text(before.source):
+        if not self._has_text(intent.before.source):
             self._allow_gap(intent, "the records of the sync before it, with the state of its source, are gone")
             return undone
         return undone.model_copy(update={"restores_source": True})

@@ -9,14 +9,14 @@ from typing import Final
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Kind, Mismatch
-from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Entry, StoredObject
 from lakewriter.commit.table_objects import MOST_LISTED, is_hidden
 from lakewriter.errors import LakeError, S3AccessDeniedError
 from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.operate.load_records import TableRecords
+from lakewriter.records.changes import Intent
+from lakewriter.records.state import TableState
 from lakewriter.report import format_count
 from lakewriter.spec.beside import Starts
 from lakewriter.spec.layout import Layout

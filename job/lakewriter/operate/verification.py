@@ -7,15 +7,12 @@ from typing import Final, Literal
 from lakewriter import aws
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import find_catalog, open_catalog_writer
-from lakewriter.commit.changes import list_effects
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.latest import compare_latest
 from lakewriter.commit.mismatch import CODES, Comparison, Kind, Mismatch
 from lakewriter.commit.recover import correct_partitions
-from lakewriter.commit.state import TableState
 from lakewriter.errors import CODES as ERRORS
 from lakewriter.errors import GlueAccessDeniedError, InternalError, LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
@@ -23,6 +20,8 @@ from lakewriter.operate.load_objects import compare_objects
 from lakewriter.operate.load_records import LoadRecords, TableRecords
 from lakewriter.operate.row_counts import CountedFile, Counting, RowCount, count_rows
 from lakewriter.operate.unknown_objects import SLACK, Neighbours, TablePath
+from lakewriter.records.changes import Intent
+from lakewriter.records.state import TableState
 from lakewriter.report import ABANDONED, format_count
 from lakewriter.spec.model import Model
 
@@ -152,7 +151,7 @@ class Verifier:
             return None
         # No object is expected of an undo, or of a load that was undone or replaced.
         is_gone = records.is_undone or records.is_replaced
-        intent = None if is_gone or records.intent is None or not list_effects(records.intent).adds else records.intent
+        intent = None if is_gone or records.intent is None or not records.intent.effects.adds else records.intent
         table = _Table(list(records.mismatches), list(records.notes), intent)
         self._compare_latest(table_id, records, table)
         late, corrected = _compare_or_note(lambda: self._correct_partitions(table_id))
@@ -164,7 +163,8 @@ class Verifier:
 
     def _compare_latest(self, table_id: str, records: LoadRecords, table: "_Table") -> None:
         """Compare the object that names the table's files, for the changes after which readers see what they see."""
-        state, switch = self._records[table_id].state, records.intent.switch if records.intent is not None else None
+        state, intent = self._records[table_id].state, records.intent
+        switch = intent.effects.switch if intent is not None else None
         if isinstance(state, LakeError) or switch is None or switch.latest is None:
             return
         shown = state.shown.number if state.shown is not None else 0

@@ -17,10 +17,10 @@ from lakewriter.aws.object_files import open_object, open_text
 from lakewriter.column_types import name_type, to_glue_type
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.control import Control
-from lakewriter.commit.state import TableState
 from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.encode.parquet_footer import read_footer
 from lakewriter.errors import LakeError
+from lakewriter.records.state import TableState
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 

@@ -9,16 +9,16 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import CatalogTable
 from lakewriter.commit.control import Control
-from lakewriter.commit.fold.by_hand import BeginBackfill
-from lakewriter.commit.fold.steps import fold_ahead
 from lakewriter.commit.latest import require_followed, take_over
 from lakewriter.commit.ownership import TableWriters
 from lakewriter.commit.resets import check_backfill
-from lakewriter.commit.state import TableState
 from lakewriter.commit.state_file import StateFile
 from lakewriter.commit.store import Store
 from lakewriter.commit.table_objects import GO_ON, describe_left, list_newest
 from lakewriter.errors import KeyExistsError, NameCollisionError, SpecInvalidError, TableNotEmptyError
+from lakewriter.records.fold.by_hand import BeginBackfill
+from lakewriter.records.fold.steps import fold_ahead
+from lakewriter.records.state import TableState
 from lakewriter.report import format_count, join_first
 from lakewriter.run.placement import find_in_catalog, number_objects
 from lakewriter.run.prepare import find_origin

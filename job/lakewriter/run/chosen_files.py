@@ -8,11 +8,11 @@ from pyspark.sql import SparkSession
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
-from lakewriter.commit.input_records import Inputs, InputsIntent
 from lakewriter.commit.read_files import Compared, compare_files, join_parts, write_files
-from lakewriter.commit.state import TableState
 from lakewriter.errors import ConcurrentLoadError, InputRepeatedError, SourceFailedError, SpecInvalidError
 from lakewriter.receipt import RepeatedFiles
+from lakewriter.records.input_records import Inputs, InputsIntent
+from lakewriter.records.state import TableState
 from lakewriter.report import format_count, join_first
 from lakewriter.source import file_listing as sources
 from lakewriter.source.file_listing import restrict

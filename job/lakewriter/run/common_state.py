@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lakewriter.commit.sync_records import SourceState
 from lakewriter.errors import SourceFailedError
+from lakewriter.records.sync_records import SourceState
 from lakewriter.run.resumption import is_covered
 from lakewriter.run.stream_completion import END, Input, Verdict, make_source_state
 from lakewriter.source.messages.contents import Event

@@ -9,11 +9,11 @@ import pyarrow as pa
 from lakewriter.aws import Clients
 from lakewriter.cast.kind_values import ARROW
 from lakewriter.commit.control import Control
-from lakewriter.commit.fold.steps import Learn, fold_ahead
-from lakewriter.commit.state import TableState
 from lakewriter.commit.table_objects import list_newest
 from lakewriter.encode.parquet_footer import read_column_statistics, read_footer
 from lakewriter.receipt import ColumnStatistics, InferredColumn, InferredType
+from lakewriter.records.fold.steps import Learn, fold_ahead
+from lakewriter.records.state import TableState
 from lakewriter.run.prepare import has_inferred_columns, name_as_in_source
 from lakewriter.source.files.file_source import infers_types
 from lakewriter.spec.collection import Kind

@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from lakewriter.aws import Clients
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.state import TableState
 from lakewriter.errors import SourceFailedError, SpecInvalidError
 from lakewriter.lineage.load_follower import follow_load
 from lakewriter.receipt import Totals
+from lakewriter.records.state import TableState
 from lakewriter.report import RunReport, TableResult
 from lakewriter.run.kinds import Plain, Sync
 from lakewriter.run.load import (

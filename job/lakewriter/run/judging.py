@@ -9,13 +9,13 @@ from typing import Final
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.committed_loads import LastLoads
-from lakewriter.commit.state import TableState
 from lakewriter.errors import ExpectationFailedError, SourceFailedError, SpecInvalidError
 from lakewriter.expect.observing import cut_sample
 from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.verdicts import Facts, judge
 from lakewriter.expect.watching import Watched, find_watched
 from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, SetAside, Totals, Verdict, Violations
+from lakewriter.records.state import TableState
 from lakewriter.report import RunReport, format_count
 from lakewriter.shape.cursor import choose_higher
 from lakewriter.shape.shapers import AnyPlan

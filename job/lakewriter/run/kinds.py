@@ -6,12 +6,12 @@ from typing import ClassVar
 
 from lakewriter.commit.batches import is_due, require_no_stream
 from lakewriter.commit.decisions import Decision
-from lakewriter.commit.intent import Removal
-from lakewriter.commit.state import TableState
-from lakewriter.commit.sync_records import SourceState
 from lakewriter.errors import LakeError
 from lakewriter.lineage.follower import Follower
 from lakewriter.receipt import Batch
+from lakewriter.records.facets import Removal
+from lakewriter.records.state import TableState
+from lakewriter.records.sync_records import SourceState
 from lakewriter.report import TableResult
 from lakewriter.source.feed import FeedOpener
 from lakewriter.source.messages.arriving import ArrivingFeed

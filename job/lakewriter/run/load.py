@@ -12,18 +12,18 @@ from typing import Final
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.presence import require_presence
 from lakewriter.commit.recover import recover
 from lakewriter.commit.repeated_loads import Repeats, find_done, read_repeats
 from lakewriter.commit.resets import settle_backfill
 from lakewriter.commit.retention import sweep
-from lakewriter.commit.state import TableState
 from lakewriter.errors import InternalError, LakeError, SpecInvalidError
 from lakewriter.lineage.load_follower import follow_load
 from lakewriter.receipt import Receipt, Totals
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.changes import Intent
+from lakewriter.records.state import TableState
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.checks import join_writers
 from lakewriter.run.kinds import Kind, MicroBatch, Plain

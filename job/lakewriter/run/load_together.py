@@ -9,12 +9,12 @@ from threading import Event
 
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.decisions import Decision
-from lakewriter.commit.intent import Intent
-from lakewriter.commit.state import TableState
 from lakewriter.commit.together import Member, bind_together
 from lakewriter.errors import LakeError
 from lakewriter.receipt import Totals
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.changes import Intent
+from lakewriter.records.state import TableState
 from lakewriter.report import TableResult, format_count
 from lakewriter.run.load import (
     NOTHING,

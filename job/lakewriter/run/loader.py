@@ -16,8 +16,6 @@ from lakewriter.commit.decisions import Decision, read_sync_decision
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
 from lakewriter.commit.repeated_loads import find_done, read_repeats
-from lakewriter.commit.state import TableState
-from lakewriter.commit.sync_records import SourceState
 from lakewriter.documents.schema import make_record_type
 from lakewriter.errors import (
     ConcurrentLoadError,
@@ -27,6 +25,8 @@ from lakewriter.errors import (
     SourceFailedError,
     SpecInvalidError,
 )
+from lakewriter.records.state import TableState
+from lakewriter.records.sync_records import SourceState
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart
 from lakewriter.run.load import run

@@ -6,9 +6,7 @@ from typing import Final
 
 from lakewriter.aws import Clients
 from lakewriter.column_types import to_glue_type
-from lakewriter.commit.actions import CatalogAction, FilesAction, GlueAction, IcebergAction
 from lakewriter.commit.catalog import CatalogTable, find_catalog
-from lakewriter.commit.state import TableState
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import (
@@ -19,6 +17,8 @@ from lakewriter.naming import (
     parse_generation,
 )
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.actions import CatalogAction, FilesAction, GlueAction, IcebergAction
+from lakewriter.records.state import TableState
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access

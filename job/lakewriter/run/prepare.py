@@ -23,7 +23,6 @@ from lakewriter.column_types import (
     to_stored_type,
 )
 from lakewriter.commit.catalog import CatalogTable, NoTable
-from lakewriter.commit.state import TableState
 from lakewriter.documents.inference import Seen, collect_paths, merge_paths
 from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Record
@@ -32,6 +31,7 @@ from lakewriter.errors import (
 )
 from lakewriter.naming import AS_IN_SOURCE, AS_TEXT, NORMALISED
 from lakewriter.receipt import Cursor, GivenName, InferredType, Origin
+from lakewriter.records.state import TableState
 from lakewriter.report import join_first
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.contract import find_columns_to_discard, require_types

@@ -10,10 +10,10 @@ from lakewriter.aws import get_shared_clients
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.intent import Removal
 from lakewriter.commit.store import Entry
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.expect.failing_rows import RowCheck
+from lakewriter.records.facets import Removal
 from lakewriter.run.kinds import Plain
 from lakewriter.source.quarantined import read_quarantined, read_quarantined_records
 from lakewriter.source.request import Feed, RowsRequest

@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 
 from lakewriter.commit.decisions import Decision
-from lakewriter.commit.state import TableState
-from lakewriter.commit.sync_records import SourceState, SyncState
 from lakewriter.errors import SourceFailedError
+from lakewriter.records.state import TableState
+from lakewriter.records.sync_records import SourceState, SyncState
 from lakewriter.report import join_first
 from lakewriter.source.messages.lines import StreamState, is_object
 from lakewriter.spec.stream import Stream, StreamKey

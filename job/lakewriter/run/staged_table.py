@@ -6,16 +6,16 @@ from datetime import datetime
 from threading import Event
 from typing import Any
 
-from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
-from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower, Silence
 from lakewriter.receipt import GivenName, InferredType, Receipt, RepeatedFiles, SetAside, Violations
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.actions import CatalogAction
+from lakewriter.records.sync_records import SyncIntent
 from lakewriter.run.chosen_files import Chosen
 from lakewriter.run.kinds import Kind, MicroBatch
 from lakewriter.run.shared_jobs import SharedJobs

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from lakewriter.commit.sync_records import FirstMessage, SourceState
+from lakewriter.records.sync_records import FirstMessage, SourceState
 from lakewriter.source.messages.contents import Event
 from lakewriter.source.messages.message_input import Messages
 from lakewriter.source.messages.splits import FILE_BITS, Stretch

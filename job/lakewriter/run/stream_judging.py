@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from lakewriter.commit.control import Control
 from lakewriter.commit.decisions import read_sync_decision
-from lakewriter.commit.state import TableState
-from lakewriter.commit.sync_records import SourceState, SyncState, make_partial_prefix
+from lakewriter.records.changes import Load
+from lakewriter.records.state import TableState
+from lakewriter.records.sync_records import SourceState, SyncState, make_partial_prefix
 from lakewriter.run.common_state import (
     Ended,
     Member,
@@ -145,7 +146,7 @@ class StreamJudge:
                     f"load {job!r} has committed a part of this one, and its intent is gone, which says how far that "
                     "came; give what follows the part to a load of its own"
                 )
-            sync = intent.sync
+            sync = intent.sync if isinstance(intent, Load) else None
             if sync is not None and sync.source is not None and sync.source.job_id == self._job_id:
                 now = control.state.read()
                 if now.sync.source is not None and now.sync.source.job_id == self._job_id:

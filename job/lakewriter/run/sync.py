@@ -11,16 +11,16 @@ from lakewriter.commit.backoff import write
 from lakewriter.commit.control import Control
 from lakewriter.commit.named_loads import list_state_etags
 from lakewriter.commit.ownership import Ownership
-from lakewriter.commit.state import TableState
 from lakewriter.commit.stream_generations import (
     StreamObject,
     find_highest_generation,
     find_stream_objects,
     select_older,
 )
-from lakewriter.commit.sync_records import SyncIntent
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import CODES, LakeError
+from lakewriter.records.state import TableState
+from lakewriter.records.sync_records import SyncIntent
 from lakewriter.run.kinds import Ending, StreamFeed, TablePart
 from lakewriter.spec.beside import list_layouts_beside
 from lakewriter.spec.specification import Spec

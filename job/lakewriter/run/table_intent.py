@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
-from lakewriter.commit.input_records import InputsIntent
-from lakewriter.commit.intent import Before, Intent, MergeIntent, Quarantine, Switch
-from lakewriter.commit.state import TableState
 from lakewriter.control_object import CHANGES, INFERRED, MERGED, QUARANTINED, RECEIPT_PARTS, SYNC_STATE
 from lakewriter.receipt import Absent, Cursor, Verdict
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records import changes
+from lakewriter.records.facets import Before, MergeIntent, Quarantine, Switch
+from lakewriter.records.input_records import InputsIntent
+from lakewriter.records.state import TableState
 from lakewriter.report import format_count, join_first
 from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
@@ -28,7 +29,7 @@ from lakewriter.spec.table_spec import Mode, TableSpec
 _MOST_NAMES: Final = 4
 
 
-def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Intent:
+def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged) -> changes.Load:
     """Return all that a process needs to commit the load; ``EXPECTATION_FAILED`` for one that must not be committed."""
     planned, spec = staged.planned, load.pipeline.spec
     inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
@@ -46,8 +47,14 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     }
     require_sorted_orders(table, receipts.totals.orders, is_loaded=bool(began.committed), is_made=True)
     merge = _plan_merge(load, table, began, planned) if receipts else None
-    return Intent(
-        kind="refresh" if refreshes else "load" if merge is None else "merge",
+    kind: type[changes.Load] = changes.Load
+    of_kind: dict[str, Any] = {}
+    if refreshes:
+        kind = changes.ReplacePartitions if table.mode is Mode.REPLACE_PARTITIONS else changes.Refresh
+        of_kind["switch"] = _plan_switch(spec, table, began, planned.names)
+    elif merge is not None:
+        kind, of_kind["merge"] = changes.Merge, merge
+    return kind(
         pipeline=spec.pipeline,
         job_id=load.attempt.job_id,
         attempt=load.attempt.id,
@@ -75,14 +82,12 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         quarantine=_make_quarantine(load, table, staged.quarantined),
         repeats=repeats,
         expectations=_judge(load, table, began, staged),
-        switch=_plan_switch(spec, table, began, planned.names) if refreshes else None,
         inputs=_note_inputs(load, table, began, staged),
-        merge=merge,
-        keeps_partitions=table.mode is Mode.REPLACE_PARTITIONS,
         together=load.kind.sync is not None and load.kind.sync.is_bound_together(table.id),
         before=_note_before(began),
         adopted=began.adopted,
         needs=tuple(need for need, is_used in features.items() if is_used),
+        **of_kind,
     ).reading_by(load.control(table).read_body)
 
 

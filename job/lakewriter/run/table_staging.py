@@ -8,11 +8,9 @@ from itertools import chain
 from typing import Final
 
 from lakewriter.commit import attempt as attempts
-from lakewriter.commit.actions import CatalogAction
 from lakewriter.commit.data_store import open_data_store
 from lakewriter.commit.iceberg.catalog_vendor import find_task_vendor
 from lakewriter.commit.kept_receipts import keep_receipts
-from lakewriter.commit.state import TableState
 from lakewriter.commit.stream_generations import delete_all
 from lakewriter.commit.uploads import abort_all
 from lakewriter.encode.parquet_footer import list_leaf_columns
@@ -21,6 +19,8 @@ from lakewriter.expect.repeated_keys import add_keys
 from lakewriter.naming import GENERATION_METADATA, TABLE_METADATA
 from lakewriter.receipt import Violations
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.actions import CatalogAction
+from lakewriter.records.state import TableState
 from lakewriter.report import format_count
 from lakewriter.run.checks import check_place
 from lakewriter.run.chosen_files import Chosen, choose_inputs, choose_messages, is_as_listed

@@ -9,11 +9,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.manifests import read_live_entries
 from lakewriter.commit.iceberg.partition_specs import make_partition
 from lakewriter.receipt import Receipt
+from lakewriter.records.actions import IcebergAction
 
 
 def find_schema(table: Table, action: IcebergAction) -> Schema:

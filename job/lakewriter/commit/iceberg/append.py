@@ -11,9 +11,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 
 from lakewriter import aws
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
-from lakewriter.commit.changes import Effects, list_effects, require_able
 from lakewriter.commit.iceberg.added_files import (
     describe_file_differences,
     find_schema,
@@ -48,10 +46,12 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     read_counts,
     read_load,
 )
-from lakewriter.commit.intent import CompactIntent, Intent, MergeIntent, UndoneLoad
 from lakewriter.commit.mismatch import Comparison
-from lakewriter.commit.state import GivenUp
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError, SchemaIncompatibleError
+from lakewriter.records.actions import IcebergAction
+from lakewriter.records.changes import Effects, Intent, Load, Merge, require_able
+from lakewriter.records.facets import CompactIntent, MergeIntent, UndoneLoad
+from lakewriter.records.state import GivenUp
 from lakewriter.report import Counts, TableHealth, format_count
 from lakewriter.spec.specification import MIB
 
@@ -76,19 +76,20 @@ class IcebergTables:
 
     def note_deleted_keys(self, intent: Intent) -> tuple[str, bytes] | None:
         """See ``CatalogWriter``."""
-        if intent.merge is None or intent.merge.deleted_keys is None:
+        if not isinstance(intent, Merge) or intent.merge.deleted_keys is None:
             return None
         table = _require_same_table(self._table.load(), intent)
         schema = find_schema(table, _require_iceberg(intent))
         files = list(make_data_files(intent.files, schema, table.specs()[_require_iceberg(intent).spec_id]))
         return intent.merge.deleted_keys, self._open_merge(intent).list_deleted_keys(table, schema, files)
 
-    def _open_merge(self, intent: Intent) -> KeyMerge:
+    def _open_merge(self, intent: Merge) -> KeyMerge:
         if self._merge is None:
             self._merge = KeyMerge(intent)
         return self._merge
 
     def _merge_files(self, table: Table, intent: Intent, effects: Effects, number: int) -> None:
+        assert isinstance(intent, Merge)
         _add_files(table, intent, effects, number, self._open_merge(intent))
 
     def publish(self, intent: Intent, number: int) -> None:
@@ -97,7 +98,7 @@ class IcebergTables:
         The number is a table property, committed together with the snapshot on the table just read: a second writer is
         refused, reads the table again, and finds the number.
         """
-        effects = list_effects(intent)
+        effects = intent.effects
         require_able(effects, self._commits)
         table, commit = _require_same_table(self._table.load(), intent), self._commits[type(effects.work)]
 
@@ -117,14 +118,13 @@ class IcebergTables:
         """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
         health, None where it cannot be read."""
         table = _require_same_table(self._table.load(), intent)
-        if (removes := list_effects(intent).removes) is not None:
+        if (removes := intent.effects.removes) is not None:
             self._require_removed(table, removes)
             return self._read_health(table, intent)
         snapshot = _find_snapshot(table, intent)
         self.counts = read_counts(snapshot, intent.kind)
         dropped = self._list_dropped()
-        written = intent.leave_out(dropped) if dropped else intent
-        differences = _describe_differences(table, written, snapshot) if intent.files else []
+        differences = _describe_differences(table, intent.leave_out(dropped), snapshot) if intent.files else []
         if differences:
             raise CommitUnknownError(
                 f"Iceberg table {self._table.name} does not show the load as it was written: {'; '.join(differences)}.",
@@ -171,7 +171,7 @@ class IcebergTables:
         """
         table = _require_same_table(self._table.load(), intent)
         current, snapshot = table.current_snapshot(), _find_snapshot(table, intent)
-        if not intent.files and (current is None or list_effects(intent).replaces == "partitions"):
+        if not intent.files and (current is None or intent.effects.replaces == "partitions"):
             return None, None
         if snapshot is None:
             return "its snapshot has expired", None
@@ -240,10 +240,10 @@ class IcebergTables:
         """See ``CatalogWriter``: metadata files that were written for this load and never committed, and files of a
         compaction that do not become the table's."""
         if dropped := self._list_dropped():
-            keys = (receipt.key for receipt in intent.receipts if receipt.partition in dropped)
+            keys = (receipt.key for receipt in intent.files.at_hand if receipt.partition in dropped)
             self._table.delete_files(f"s3://{intent.access.bucket}/{key}" for key in keys)
         if gone:
-            deletes = name_deletes(intent.load) if list_effects(intent).writes_deletes else None
+            deletes = name_deletes(intent.load) if intent.effects.writes_deletes else None
             self._table.clear_up(intent.load, intent.started, deletes)
         return tuple(self._table.left)
 
@@ -350,7 +350,8 @@ def _describe_differences(table: Table, intent: Intent, snapshot: Snapshot | Non
 
 def _counts_files(intent: Intent) -> bool:
     """Return whether to count the files in the manifests: of a continuous run, which commits often, few batches do."""
-    return intent.batch is None or intent.batch.number % COUNTED_BATCHES == 0
+    batch = intent.batch if isinstance(intent, Load) else None
+    return batch is None or batch.number % COUNTED_BATCHES == 0
 
 
 def read_health(table: Table, *, counts_files: bool = True) -> TableHealth:

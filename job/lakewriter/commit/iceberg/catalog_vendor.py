@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lakewriter import aws
 from lakewriter.aws.vended import Vended, Vendor
-from lakewriter.commit.actions import CatalogAction, IcebergAction
+from lakewriter.records.actions import CatalogAction, IcebergAction
 from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import AnyRestService, RestService
 

@@ -15,14 +15,14 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import PrimitiveType
 
 from lakewriter import aws
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import require_mergeable
 from lakewriter.commit.iceberg.obstacles import require_changeable
 from lakewriter.commit.iceberg.schema_evolution import require_all_counted
-from lakewriter.commit.intent import CompactedGroup
-from lakewriter.commit.state import TableState
+from lakewriter.records.actions import IcebergAction
+from lakewriter.records.facets import CompactedGroup
+from lakewriter.records.state import TableState
 from lakewriter.shape.partitions import Values
 
 FULL: Final = 0.75

@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry
 from pyiceberg.table import Table
 
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
-from lakewriter.commit.changes import Effects
 from lakewriter.commit.iceberg.added_files import find_schema, make_data_files
 from lakewriter.commit.iceberg.iceberg_tables import drop_history
 from lakewriter.commit.iceberg.manifests import StreamedRewrite
 from lakewriter.commit.iceberg.merge_keys import ROWS, open_parquet
 from lakewriter.commit.iceberg.snapshot_presence import make_summary, note_counts, walk_ancestors
-from lakewriter.commit.intent import CompactedGroup, CompactIntent, Intent
+from lakewriter.records.actions import IcebergAction
+from lakewriter.records.changes import Effects, Intent
+from lakewriter.records.facets import CompactedGroup, CompactIntent
 from lakewriter.report import CompactCounts
 
 

@@ -1,9 +1,9 @@
 """Open a catalog for ``lakewriter check``, which looks for a table and changes nothing."""
 
 from lakewriter import aws
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.records.actions import IcebergAction
 from lakewriter.spec.catalogs import IcebergService
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 from pyiceberg.table import Table
 
 from lakewriter import aws
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.errors import LakeError
+from lakewriter.records.actions import IcebergAction
 from lakewriter.spec.maintenance import Maintenance
 
 MARK: Final = "lakewriter-maintenance"

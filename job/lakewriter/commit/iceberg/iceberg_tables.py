@@ -22,7 +22,6 @@ from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter import aws
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.iceberg.catalog_errors import check_region, explain_errors, explain_limits
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
@@ -32,6 +31,7 @@ from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.manifests import read_live_entries
 from lakewriter.commit.iceberg.partition_specs import make_partition_spec
 from lakewriter.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
+from lakewriter.records.actions import IcebergAction
 from lakewriter.spec.table_spec import Partition
 
 COMMIT_SECONDS: Final = 240.0

@@ -10,7 +10,6 @@ from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
 from lakewriter.commit.iceberg.catalog_errors import explain_limits
@@ -24,9 +23,10 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     read_undone,
     walk_ancestors,
 )
-from lakewriter.commit.intent import Intent
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.errors import LoadGoneError, SchemaIncompatibleError
+from lakewriter.records.actions import IcebergAction
+from lakewriter.records.changes import Compact, Intent
 
 
 class LoadComparison:
@@ -49,7 +49,7 @@ class LoadComparison:
 
     def _compare_table(self, table: Table | None) -> None:
         why = explain_absence(table, self._intent)
-        if why is not None and table is not None and self._intent.compact is not None:
+        if why is not None and table is not None and isinstance(self._intent, Compact):
             # An undo, or another writer, went back to a snapshot before the compaction: readers see the same rows in
             # other files.
             self._notes.append(f"readers do not see the files of {self._intent.job_id!r}: {why}")

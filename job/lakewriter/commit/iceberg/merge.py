@@ -25,8 +25,8 @@ from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_positi
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, PRECEDENCE, find_newest, judge
 from lakewriter.commit.iceberg.obstacles import NO_WAY_BACK
 from lakewriter.commit.iceberg.snapshot_presence import note_counts
-from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.records.changes import Merge
 from lakewriter.report import DeletedRows, MergeCounts, format_count, format_size
 
 FORMAT_VERSION: Final = 2
@@ -37,8 +37,7 @@ DELETES: Final = "deletes-"
 class KeyMerge:
     """The merge of one load, which may be tried on several versions of its table."""
 
-    def __init__(self, intent: Intent) -> None:
-        assert intent.merge is not None
+    def __init__(self, intent: Merge) -> None:
         self._merge, self._intent = intent.merge, intent
         self._loaded: pa.Table | None = None
         self._read: dict[str, pa.Table] = {}

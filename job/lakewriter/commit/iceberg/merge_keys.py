@@ -20,9 +20,9 @@ from pyiceberg.types import BooleanType
 from lakewriter.commit.iceberg.file_io import ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, POSITION, PRECEDENCE
-from lakewriter.commit.intent import MergeIntent
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.naming import ORDINAL_ID
+from lakewriter.records.facets import MergeIntent
 
 _DIGEST_BYTES: Final = 7
 _ABOVE_DIGESTS: Final = 256**_DIGEST_BYTES

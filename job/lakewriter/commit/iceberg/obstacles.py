@@ -19,8 +19,8 @@ from lakewriter.commit.iceberg.catalog_errors import explain_limits
 from lakewriter.commit.iceberg.file_io import split
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.iceberg_tables import drop_history
-from lakewriter.commit.intent import Intent
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.records.changes import Intent
 
 HIGHEST_VERSION: Final = 2
 """PyIceberg writes no manifests of version 3, whose rows have lineage."""

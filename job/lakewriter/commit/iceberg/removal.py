@@ -11,12 +11,12 @@ from pyiceberg.table import Table
 from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from lakewriter.commit.change_count import name_count_property
-from lakewriter.commit.changes import Effects
 from lakewriter.commit.iceberg.iceberg_tables import drop_history
 from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.commit.iceberg.snapshot_presence import UNDOES, find_change_since, make_summary
-from lakewriter.commit.intent import Intent, UndoneLoad
 from lakewriter.errors import CommitUnknownError
+from lakewriter.records.changes import Effects, Intent
+from lakewriter.records.facets import UndoneLoad
 from lakewriter.report import format_count
 
 

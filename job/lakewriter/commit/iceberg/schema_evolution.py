@@ -10,7 +10,6 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from lakewriter import aws
-from lakewriter.commit.actions import IcebergAction
 from lakewriter.commit.change_count import list_pipelines, read_count, require_counted
 from lakewriter.commit.iceberg.glue_optimizers import Upkeep
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
@@ -18,8 +17,9 @@ from lakewriter.commit.iceberg.iceberg_tables import IcebergTable, drop_history
 from lakewriter.commit.iceberg.merge import describe_read, require_mergeable
 from lakewriter.commit.iceberg.obstacles import list_identifiers, require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
-from lakewriter.commit.state import TableState
 from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.records.actions import IcebergAction
+from lakewriter.records.state import TableState
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.table_spec import Mode, Partition
 

@@ -14,9 +14,8 @@ from typing import Final
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
-from lakewriter.commit.actions import IcebergAction
-from lakewriter.commit.changes import list_effects
-from lakewriter.commit.intent import Intent
+from lakewriter.records.actions import IcebergAction
+from lakewriter.records.changes import Intent
 from lakewriter.report import COUNTS, Counts
 
 LOAD: Final = "lakewriter.load"
@@ -97,7 +96,7 @@ def _read_given_up(table: Table) -> list[str]:
 
 def make_summary(intent: Intent) -> dict[str, str]:
     """Return the properties that the summary of a change's snapshot has."""
-    refreshes = {REFRESHES: "true"} if list_effects(intent).replaces != "nothing" else {}
+    refreshes = {REFRESHES: "true"} if intent.effects.replaces != "nothing" else {}
     return {LOAD: intent.load, "lakewriter.job-id": intent.job_id} | refreshes
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from lakewriter.commit.input_records import Inputs
-from lakewriter.commit.sync_records import SyncState
 from lakewriter.control_object import ControlObject, is_blank, is_empty, is_none, is_zero
 from lakewriter.receipt import Batch, Cursor, DeletedKeys, GivenName, InferredColumn, InferredType, Origin
+from lakewriter.records.input_records import Inputs
+from lakewriter.records.sync_records import SyncState
 from lakewriter.report import DeletedRows
 
 CURSOR_SET: Final = "cursor set to "
@@ -125,6 +125,14 @@ class Reset(ControlObject):
     what: str
     reason: str
     committed: int | None = Field(None, exclude_if=is_none)
+
+
+class Numbers(NamedTuple):
+    """The highest numbers that keys have: backfill and full refresh, and the counter of the next file; 0 for none."""
+
+    backfill: int = 0
+    counter: int = 0
+    generation: int = 0
 
 
 ANEW: Final = "anew"

@@ -8,16 +8,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
-from lakewriter.commit.changes import list_effects, read_change
-from lakewriter.commit.fold.by_hand import add_reset
-from lakewriter.commit.fold.steps import UNLESS_PENDING, Step, Successions, fold, set_fields
-from lakewriter.commit.input_records import Inputs, follow_load, follow_other, follow_undo
-from lakewriter.commit.intent import Intent, Kind, Switch, UndoneLoad
-from lakewriter.commit.state import (
+from lakewriter.receipt import Batch, Cursor, DeletedKeys
+from lakewriter.records.changes import Compact, Intent, Kind, Load, Merge, Refresh, Undo
+from lakewriter.records.facets import Switch, UndoneLoad
+from lakewriter.records.fold.by_hand import add_reset
+from lakewriter.records.fold.steps import UNLESS_PENDING, Step, Successions, fold, set_fields
+from lakewriter.records.input_records import Inputs, follow_load, follow_other, follow_undo
+from lakewriter.records.state import (
     LOADED_AGAIN,
     DroppedPartition,
     Generation,
     Lost,
+    Numbers,
     Pending,
     Reset,
     Retiring,
@@ -25,9 +27,7 @@ from lakewriter.commit.state import (
     TableState,
     Undone,
 )
-from lakewriter.commit.sync_records import Live, SyncState, advance_sync
-from lakewriter.commit.table_objects import Numbers
-from lakewriter.receipt import Batch, Cursor, DeletedKeys
+from lakewriter.records.sync_records import Live, SyncState, advance_sync
 from lakewriter.report import TableHealth
 from lakewriter.spec.load_ids import REPLAY, find_job_ids, make_next_job_id
 
@@ -71,10 +71,9 @@ class Close(Step):
             needs=tuple(sorted({*state.needs, *intent.lasting_needs})),
             partitions=_follow_partitions(state, self),
             # Rule compactions-are-counted
-            compactions=state.compactions + read_change(intent).lets_loads_go_on,
+            compactions=state.compactions + intent.lets_loads_go_on,
             deletes=state.deletes if self.health is None else self.health.deletes,
-            adopted=max(filter(None, (state.adopted, intent.adopted)), default=None),
-            **_CLOSES[intent.kind](state, self),
+            **_CLOSES[intent.kind](state, intent, self),
         )
 
 
@@ -107,7 +106,7 @@ def _follow_partitions(state: TableState, close: Close) -> tuple[DroppedPartitio
     # Rule dropped-partitions-end
     entries = tuple(entry for entry in state.partitions if entry.until > close.at)
     intent = close.intent
-    target, effects = intent.catalog.find_partition(), list_effects(intent)
+    target, effects = intent.catalog.find_partition(), intent.effects
     drops = effects.removes is not None and effects.removes.drops_partition
     if target is None or not (drops or (effects.adds and not close.is_abandoned)):
         return entries
@@ -127,9 +126,8 @@ def _follow_partitions(state: TableState, close: Close) -> tuple[DroppedPartitio
     return (*others, entry)[-KEPT_PARTITIONS:]
 
 
-def _close_load(state: TableState, close: Close) -> dict[str, Any]:
+def _close_load(state: TableState, intent: Load, close: Close) -> dict[str, Any]:
     """Return the fields that a load moves. A replay of bad rows is one, too."""
-    intent = close.intent
     changes: dict[str, Any] = {
         # Rule cursor-closed
         "cursor": intent.cursor_after or state.cursor,
@@ -138,10 +136,11 @@ def _close_load(state: TableState, close: Close) -> dict[str, Any]:
         # Rule batch-closed
         "batch": intent.batch or _follow_replay(state, intent),
         "inferred": state.inferred if intent.inferred is None else intent.inferred,
-        "inputs": _read(state, close),
+        "inputs": _read(state, intent, close),
         "names": state.add_names(intent.names),
         "types": state.add_types(intent.types, intent.job_id),
         "origin": intent.origin or state.origin,
+        "adopted": max(filter(None, (state.adopted, intent.adopted)), default=None),
     }
     if intent.sync is not None:
         changes["sync"] = advance_sync(
@@ -159,9 +158,8 @@ def _close_load(state: TableState, close: Close) -> dict[str, Any]:
     return changes
 
 
-def _read(state: TableState, close: Close) -> Inputs | None:
+def _read(state: TableState, intent: Load, close: Close) -> Inputs | None:
     """Return the record of the files that loads have read."""
-    intent = close.intent
     if close.pending is None and intent.inputs is not None:
         # Each intent repeats the record of the loads before it. Only a person knows whether later ones are missing.
         return follow_load(intent.inputs.before.model_copy(update={"committed": -1}), intent.inputs, 0)
@@ -170,7 +168,7 @@ def _read(state: TableState, close: Close) -> Inputs | None:
     return follow_load(state.inputs, intent.inputs, state.committed)
 
 
-def _follow_replay(state: TableState, intent: Intent) -> Batch | None:
+def _follow_replay(state: TableState, intent: Load) -> Batch | None:
     """Return the state's batch after a load: a continuous run that may begin on top of so many changes may begin after
     a replay, too."""
     mark = state.batch
@@ -178,11 +176,11 @@ def _follow_replay(state: TableState, intent: Intent) -> Batch | None:
     return mark.model_copy(update={"number": mark.number + 1}) if mark and may_begin else mark
 
 
-def _close_merge(state: TableState, close: Close) -> dict[str, Any]:
+def _close_merge(state: TableState, intent: Merge, close: Close) -> dict[str, Any]:
     """Return the fields that a merge moves. Where nobody knows whether the table has an abandoned merge, the keys that
     it names stay out of older rows' way all the same; if it names none, those of before do."""
-    changes, merge, intent = _close_load(state, close), close.intent.merge, close.intent
-    if merge is None or (close.is_abandoned and merge.deleted_keys is None):
+    changes, merge = _close_load(state, intent, close), intent.merge
+    if close.is_abandoned and merge.deleted_keys is None:
         return changes
     deleted = None
     if merge.deleted_keys is not None:
@@ -191,21 +189,19 @@ def _close_merge(state: TableState, close: Close) -> dict[str, Any]:
     return changes | {"deleted_keys": deleted}
 
 
-def _close_refresh(state: TableState, close: Close) -> dict[str, Any]:
+def _close_refresh(state: TableState, intent: Refresh, close: Close) -> dict[str, Any]:
     """Return the fields that a full refresh moves. The files of the refresh before it are kept for a while, so that
     this one can be undone. A catalog with versions keeps them with its versions.
 
     Nobody knows which files readers see after an abandoned refresh: the files of both stay until the next refresh.
     """
-    intent, switch = close.intent, close.intent.switch
-    begins_anew = not (intent.keeps_partitions or intent.catalog.keeps_versions)
+    switch, keeps_partitions = intent.switch, intent.replaces == "partitions"
+    begins_anew = not (keeps_partitions or intent.catalog.keeps_versions)
     # Rule types-of-a-refresh
     types = (set_fields(state, types=None) if begins_anew else state).add_types(intent.types, intent.job_id)
-    changes = _close_load(state, close) | {"types": types, "inputs": None}
-    if not intent.keeps_partitions and not close.is_abandoned:
+    changes = _close_load(state, intent, close) | {"types": types, "inputs": None}
+    if not keeps_partitions and not close.is_abandoned:
         changes["deleted_keys"] = None
-    if switch is None:
-        return changes
     generation = Generation(
         number=switch.after,
         job_id=intent.job_id,
@@ -240,18 +236,17 @@ def _make_retiring(generation: Generation, not_before: datetime) -> Retiring:
     )
 
 
-def _close_compact(state: TableState, close: Close) -> dict[str, Any]:
+def _close_compact(state: TableState, intent: Compact, close: Close) -> dict[str, Any]:
     """Return the fields that a compaction moves: it changes nothing for readers and for loads."""
     return {
-        "counter": max(state.counter, close.intent.counter_after or 0),
+        "counter": max(state.counter, intent.counter_after or 0),
         "inputs": follow_other(state.inputs, state.committed),
     }
 
 
-def _close_undo(state: TableState, close: Close) -> dict[str, Any]:
+def _close_undo(state: TableState, intent: Undo, close: Close) -> dict[str, Any]:
     """Return the fields that an undo moves. Counters stay, since no key is used twice; so do columns."""
-    intent, load = close.intent, close.intent.undoes
-    assert load is not None
+    load = intent.undoes
     undone = Undone(job_id=load.job_id, by=intent.job_id, at=close.at, next=load.next, reason=load.reason)
     live = tuple(other for other in state.sync.live if other.job_id != load.job_id)
     changes: dict[str, Any] = {
@@ -266,7 +261,7 @@ def _close_undo(state: TableState, close: Close) -> dict[str, Any]:
         changes["cursor"] = intent.cursor_after
     # Rule deleted-keys-of-an-undo
     if load.restores_keys:
-        changes["deleted_keys"] = load.before.deleted_keys if load.before is not None else None
+        changes["deleted_keys"] = load.before.deleted_keys
     until = close.at + timedelta(seconds=load.grace_seconds)
     if load.grace_seconds and intent.removes:
         entry = Retiring(job_id=intent.job_id, attempt=intent.attempt, not_before=until)
@@ -276,9 +271,9 @@ def _close_undo(state: TableState, close: Close) -> dict[str, Any]:
 
 def _list_source(load: UndoneLoad) -> dict[str, Any]:
     """Return the fields of the source's state that become those of before the load."""
-    before = load.before if load.restores_source else None
-    if before is None:
+    if not load.restores_source:
         return {}
+    before = load.before
     return {"source": before.source, "unfinished": before.unfinished, "begins_anew": before.begins_anew}
 
 
@@ -289,7 +284,7 @@ def _unread(state: TableState, load: UndoneLoad, switch: Switch | None) -> Input
     return follow_undo(inputs, load.job_id, state.committed, is_whole=load.restores_inputs)
 
 
-def _switch_back(state: TableState, intent: Intent, switch: Switch, until: datetime) -> dict[str, Any]:
+def _switch_back(state: TableState, intent: Undo, switch: Switch, until: datetime) -> dict[str, Any]:
     """Return what else the undo of a full refresh moves: files of the refresh before it stay, its own are deleted."""
     gone = state.find_generation(switch.before)
     generations = tuple(other for other in state.generations if other.number != switch.before)
@@ -301,10 +296,11 @@ def _switch_back(state: TableState, intent: Intent, switch: Switch, until: datet
     return {"generations": generations, "retiring": retiring}
 
 
-_CLOSES: Final[Mapping[Kind, Callable[[TableState, Close], dict[str, Any]]]] = {
+_CLOSES: Final[Mapping[Kind, Callable[[TableState, Any, Close], dict[str, Any]]]] = {
     "load": _close_load,
     "merge": _close_merge,
     "refresh": _close_refresh,
+    "replace_partitions": _close_refresh,
     "undo": _close_undo,
     "compact": _close_compact,
 }

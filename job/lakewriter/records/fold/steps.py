@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from lakewriter.commit.changes import read_change
-from lakewriter.commit.intent import Intent
-from lakewriter.commit.state import Failure, Lost, Pending, Phase, Retiring, Running, TableState
 from lakewriter.receipt import InferredColumn, InferredType
+from lakewriter.records.changes import Intent
+from lakewriter.records.state import Failure, Lost, Pending, Phase, Retiring, Running, TableState
 
 _COMPARED_FIELDS: Final = ("changes", "cursor", "counter", "backfill", "batch", "sync", "inferred")
 """Fields of a table's state that an exclusive load depends on: none may change before it is bound."""
@@ -152,17 +151,12 @@ class Bind(Step):
 
 def may_bind(state: TableState, intent: Intent, began: TableState) -> bool:
     """Return whether the change, which was planned on the state ``began``, is still valid on this one."""
-    change = read_change(intent)
     return (
         # Rule fencing
         state.is_registered(intent.job_id, intent.attempt)
         # Rule compaction-compares-no-state
-        and (not change.compares_state or is_unchanged(began, state, exclusive=change.depends()))
-        # Rule names-bound
-        and state.accepts_names(intent.names, began)
-        # Rule types-bound
-        and state.accepts_types(intent.types, began)
-        and change.may_bind(state, began)
+        and (not intent.compares_state or is_unchanged(began, state, exclusive=intent.depends()))
+        and intent.may_bind(state, began)
     )
 
 

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from lakewriter.commit.fold.steps import ANYWHERE, UNLESS_PENDING, Step, Successions, set_fields
-from lakewriter.commit.input_records import InputPart, Inputs
-from lakewriter.commit.state import ADOPTED, ANEW, CURSOR_SET, Reset, TableState
-from lakewriter.commit.sync_records import SyncState
-from lakewriter.commit.table_objects import Numbers
 from lakewriter.receipt import Batch, Cursor
+from lakewriter.records.fold.steps import ANYWHERE, UNLESS_PENDING, Step, Successions, set_fields
+from lakewriter.records.input_records import InputPart, Inputs
+from lakewriter.records.state import ADOPTED, ANEW, CURSOR_SET, Numbers, Reset, TableState
+from lakewriter.records.sync_records import SyncState
 from lakewriter.report import format_count
 
 KEPT_RESETS: Final = 20
