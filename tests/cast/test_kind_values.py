@@ -143,7 +143,6 @@ BOTH = [
 @pytest.mark.parametrize("grammar", [LENIENT, RFC_3339])
 def test_a_column_is_read_as_its_values_are(kind, text, grammar):
     column = parse_usual(kind, pa.array([text]))
-    assert column is not None
     alone, _ = parse_text(kind, text, grammar)
     assert column.cast(pa.int32() if kind is Kind.DATE else pa.int64()).to_pylist() == [alone]
 
@@ -158,16 +157,32 @@ NO_MOMENTS = [
 @pytest.mark.parametrize(("kind", "text"), NO_MOMENTS)
 @pytest.mark.parametrize("grammar", [LENIENT, RFC_3339])
 def test_no_value_whatever_its_neighbours_are(kind, text, grammar):
-    assert parse_usual(kind, pa.array([text])) is None
+    assert parse_usual(kind, pa.array([text])).null_count == 1
     with pytest.raises(MisfitError):
         parse_text(kind, text, grammar)
+
+
+@pytest.mark.parametrize("zone", ["+18:01", "-18:59"])
+def test_an_offset_beyond_18_hours_is_left_to_the_spelling(zone):
+    """Airbyte's sources give none; RFC 3339 has offsets of up to 23:59, and Arrow reads those too."""
+    text = f"2021-01-02T03:04:05{zone}"
+    assert parse_usual(Kind.TIMESTAMP, pa.array([text])).null_count == 1
+    with pytest.raises(MisfitError, match="there is no offset"):
+        parse_text(Kind.TIMESTAMP, text, LENIENT)
+    assert parse_text(Kind.TIMESTAMP, text, RFC_3339)
+
+
+def test_values_of_a_usual_form_are_read_beside_others():
+    texts = [None, "2021-01-02", "Jan 2, 2021", "2021-01-03", None]
+    assert parse_usual(Kind.DATE, pa.array(texts)).cast(pa.int32()).to_pylist() == [
+        None, 18629, None, 18630, None,
+    ]  # fmt: skip
 
 
 def test_local_part_is_kept_whatever_the_zone():
     for zone in ("+01:00", "+19:00"):
         assert parse_text(Kind.LOCAL_TIMESTAMP, f"1970-01-01T01:00:00{zone}", LENIENT) == (3_600_000_000, False)
     column = parse_usual(Kind.LOCAL_TIMESTAMP, pa.array(["1970-01-01T01:00:00"]))
-    assert column is not None
     assert column.cast(pa.int64()).to_pylist() == [3_600_000_000]
 
 

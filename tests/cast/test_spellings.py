@@ -10,12 +10,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lakewriter.cast.exact_text import convert_text
-from lakewriter.cast.kind_values import parse_text
+from lakewriter.cast.kind_values import ARROW, parse_text
 from lakewriter.cast.spelling_table import LENIENT, RFC_3339, MisfitError
 from lakewriter.cast.sql_types import parse_type
+from lakewriter.documents.value_changes import NULLED
+from lakewriter.documents.values import decode_texts
 from lakewriter.spec.collection import Kind
 
 DECLARED = ["boolean", "bigint", "double", "decimal(20,4)", "date", "timestamp", "timestamp_ntz"]
@@ -64,6 +67,34 @@ def test_texts(spelling: str, kind: str) -> None:
         if value != cells.get((spelling, kind), "-"):
             different[text] = value
     assert different == {}
+
+
+ZONES = ("", "Z", "+01:30", "+18:00", "+18:30", "-18:59")
+USUAL = [f"{day}{clock}{zone}" for day in ("1000-01-01", "2021-02-30", "9999-12-31")
+         for clock in ("", "T03:04:05", " 23:59:59.999999", "T24:00:00", "T23:59:60") for zone in ZONES]  # fmt: skip
+_BITS = dict.fromkeys((Kind.TIMESTAMP, Kind.LOCAL_TIMESTAMP, Kind.TIME, Kind.LOCAL_TIME), pa.int64())
+_BITS[Kind.DATE] = pa.int32()
+IN_COLUMNS = [(spelling, kind) for spelling in ("LENIENT", "RFC_3339") for kind in KINDS
+              if (spelling, kind) != ("RFC_3339", Kind.LOCAL_TIMESTAMP)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spelling", "kind"), IN_COLUMNS)
+def test_a_text_in_a_column_is_read_as_alone(spelling: str, kind: Kind) -> None:
+    """Arrow casts the texts of usual forms, wherever they are; no collection has local timestamps."""
+    texts = [*TABLE, *USUAL, "03:04:05", "23:59:59.5Z", "5", "+5", "1e400", "1e-400", "+Infinity", "NaN"]
+    alone, reasons = list[Any](), dict[int, str]()
+    for number, text in enumerate(texts):
+        try:
+            alone.append(parse_text(kind, text, LENIENT if spelling == "LENIENT" else RFC_3339)[0])
+        except MisfitError as misfit:
+            alone.append(None)
+            reasons[number] = str(misfit)
+    decoded = decode_texts(kind, pa.array(texts), LENIENT if spelling == "LENIENT" else RFC_3339)
+    # As text, since nothing equals NaN; Python has no days before the year 1.
+    whole = [pa.array(alone, ARROW[kind]), decoded.array]
+    shown = [[str(value) for value in array.view(_BITS.get(kind, array.type)).to_pylist()] for array in whole]
+    assert shown[0] == shown[1]
+    assert {fault.position: fault.message for fault in decoded.faults if fault.change == NULLED} == reasons
 
 
 def test_the_table_has_values_of_every_column() -> None:

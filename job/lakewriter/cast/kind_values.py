@@ -9,6 +9,7 @@ from base64 import b64decode
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -30,7 +31,7 @@ from lakewriter.cast.spelling_table import (
     read_integer,
     require_number,
 )
-from lakewriter.cast.strict_cast import leave_out_extremes
+from lakewriter.cast.strict_cast import cast_matching, leave_out_extremes
 from lakewriter.cast.text_moments import DAY, EPOCH, find_offset, read_moment, require_region
 from lakewriter.column_types import UTC_MICROS
 from lakewriter.spec.collection import Kind
@@ -88,28 +89,24 @@ Parsed = tuple[Any, bool]
 """A value, and whether digits beyond the microseconds were cut off."""
 
 
-def parse_usual(kind: Kind, texts: pa.Array) -> pa.Array | None:
-    """Return the column by Arrow's cast, None if a text has another form, or Arrow cannot read it."""
+def parse_usual(kind: Kind, texts: pa.Array) -> pa.Array:
+    """Return the values that Arrow casts of texts of a usual form, null for all others, even if they are values."""
     form = _USUAL.get(kind)
-    if form is None or pc.all(pc.match_substring_regex(texts, f"^(?:{form})$")).as_py() is False:
-        return None
-    try:
-        values = _cast_texts(kind, texts)
-    except pa.ArrowInvalid:
-        return None
-    if kind is Kind.TIMESTAMP and (pc.max(values).cast(pa.int64()).as_py() or 0) > _LAST:
-        return None
-    if kind is Kind.TEXT_NUMBER:
-        values = leave_out_extremes(texts, values)
-    return values if values.null_count == texts.null_count else None
+    if form is None:
+        return pa.nulls(len(texts), ARROW[kind])
+    return cast_matching(texts, form, ARROW[kind], partial(_cast_texts, kind))
 
 
 def _cast_texts(kind: Kind, texts: pa.Array) -> pa.Array:
     if kind in (Kind.TIME, Kind.LOCAL_TIME):
         # Arrow casts no text to a time.
         texts = pc.binary_join_element_wise("1970-01-01T", pc.utf8_rtrim(texts, "Z"), "")
+    elif kind is Kind.TIMESTAMP:
+        moments = texts.cast(ARROW[kind])
+        return pc.if_else(pc.greater(moments.cast(pa.int64()), _LAST), None, moments)
     elif kind is not Kind.LOCAL_TIMESTAMP:
-        return texts.cast(ARROW[kind])
+        values = texts.cast(ARROW[kind])
+        return leave_out_extremes(texts, values) if kind is Kind.TEXT_NUMBER else values
     return texts.cast(pa.timestamp("us")).cast(pa.int64()).cast(ARROW[kind])
 
 

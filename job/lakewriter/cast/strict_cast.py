@@ -4,7 +4,9 @@ A regular expression picks the texts whose cast by Arrow is exact, which are nea
 an integer and wraps decimals. The others are converted one by one, each distinct text once.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -108,10 +110,18 @@ def _cast_plain(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
     spelling = _find_plain_spelling(kind, how)
     if spelling is None:
         return pa.nulls(len(values), kind)
+    return cast_matching(values, spelling, kind, partial(_parse, kind=kind, how=how))
+
+
+def cast_matching(
+    values: pa.Array, spelling: str, kind: pa.DataType, parse: Callable[[pa.Array], pa.Array]
+) -> pa.Array:
+    """Return the values of texts of a spelling, null for all others, for those that ``parse`` refuses by
+    ``ArrowInvalid``, and for a few beside them."""
     is_plain = pc.match_substring_regex(values, rf"\A(?:{spelling})\z")
     if pc.all(is_plain).as_py() is False:
         values = pc.if_else(is_plain, values, None)
-    return _cast_parts(values, kind, how)
+    return _cast_parts(values, kind, parse)
 
 
 def _find_format(kind: pa.DataType, how: TextForm) -> str | None:
@@ -159,15 +169,14 @@ def _find_plain_spelling(kind: pa.DataType, how: TextForm) -> str | None:
     return PLAIN_MOMENT if kind.tz else PLAIN_LOCAL_MOMENT
 
 
-def _cast_parts(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:
-    """Return the values that Arrow casts, null for those that it refuses and a few beside them."""
+def _cast_parts(values: pa.Array, kind: pa.DataType, parse: Callable[[pa.Array], pa.Array]) -> pa.Array:
     try:
-        return _parse(values, kind, how)
+        return parse(values)
     except pa.ArrowInvalid:
         if len(values) <= _FEW:
             return pa.nulls(len(values), kind)
     half = len(values) // 2
-    return pa.concat_arrays([_cast_parts(part, kind, how) for part in (values[:half], values[half:])])
+    return pa.concat_arrays([_cast_parts(part, kind, parse) for part in (values[:half], values[half:])])
 
 
 def _parse(values: pa.Array, kind: pa.DataType, how: TextForm) -> pa.Array:

@@ -1,7 +1,7 @@
 """Decode JSON values of one kind into Arrow columns, and choose the branch of a union that keeps a value."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
@@ -128,10 +128,16 @@ def decode_texts(kind: Kind, texts: pa.Array, spelling: Spelling) -> Decoded:
     if kind is Kind.STRING:
         return Decoded(texts)
     kind = _AS_TEXT.get(kind, kind)
-    whole = parse_usual(kind, texts)
-    if whole is not None:
-        return Decoded(whole)
-    return _decode_each(kind, texts.to_pylist(), lambda text: parse_text(kind, text, spelling))
+    usual = parse_usual(kind, texts)
+    if usual.null_count == texts.null_count:
+        return Decoded(usual)
+    is_other = pc.and_(texts.is_valid(), usual.is_null())
+    others = _decode_each(kind, texts.filter(is_other).to_pylist(), lambda text: parse_text(kind, text, spelling))
+    if usual.null_count == len(usual) and not texts.null_count:
+        return others
+    rows = pc.indices_nonzero(is_other).to_pylist()
+    faults = [replace(fault, position=rows[fault.position]) for fault in others.faults]
+    return Decoded(pc.replace_with_mask(usual, is_other, others.array), faults)
 
 
 def decode_nested_texts(kind: Kind, texts: pa.Array, profile: Profile) -> Decoded:
