@@ -12,7 +12,7 @@ from lakewriter.cli.airbyte.writer import Step, Writer
 from lakewriter.dialects.airbyte.connector import read_connection
 from lakewriter.errors import LakeError
 from lakewriter.run.loader import Loader
-from lakewriter.run.stream_completion import Ended
+from lakewriter.run.stream_completion import InputEnd
 from tests.load.syncs import BUCKET, SyncLake, catalog, record, stream
 
 Said = list[dict[str, Any]]
@@ -44,7 +44,7 @@ class Platform(SyncLake):
         job: str = "j",
         step_bytes: int | None = None,
         streams: tuple[dict[str, Any], ...] = (USERS,),
-        ended: Ended = "no statuses",
+        ended: InputEnd = "no statuses",
         **config: Any,
     ) -> tuple[Said, LakeError | None]:
         """What the destination says, and its error if it fails; a text is a line as it is.

@@ -6,11 +6,12 @@ from typing import cast
 import pytest
 
 from lakewriter.cli.airbyte import stream_queue
-from lakewriter.cli.airbyte.stream_queue import END, StreamQueue
+from lakewriter.cli.airbyte.stream_queue import StreamQueue
 from lakewriter.source.messages import backlog
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog
 from lakewriter.source.messages.chunks import Records
+from lakewriter.source.messages.splits import END
 from lakewriter.spec.table_spec import TableSpec
 from tests.cli.feeds import Feed
 

@@ -7,7 +7,6 @@ import pytest
 
 from lakewriter.records.sync_records import SourceState
 from lakewriter.run.common_state import (
-    Ended,
     Member,
     catch_up,
     has_common_state,
@@ -15,9 +14,9 @@ from lakewriter.run.common_state import (
     judge_together,
     list_unsure,
 )
-from lakewriter.run.stream_completion import END, Input, Verdict
+from lakewriter.run.stream_completion import Input, Verdict
 from lakewriter.source.messages.contents import Event
-from lakewriter.source.messages.splits import Stretch
+from lakewriter.source.messages.splits import END, Stretch
 
 ORDERS, USERS = ("public", "orders"), ("public", "users")
 
@@ -133,11 +132,14 @@ def test_a_stream_takes_its_own_out_of_a_state_for_all():
 @pytest.mark.parametrize(
     ("ended", "error"),
     [
-        (Ended("s.t", kept(6)), ""),
-        (Ended("s.t", kept(7)), "is done under this job id up to a STATE that the connector has not reached"),
-        (Ended("s.t", None), "is done under this job id, and nothing shows up to which state"),
-        (Ended("s.t", kept(6).model_copy(update={"record": None})), "is done under this job id, and nothing shows"),
-        (Ended("s.t", kept(6, own="t")), "is done under this job id, up to a STATE of its stream alone"),
+        (member("s.t", before=kept(6)), ""),
+        (member("s.t", before=kept(7)), "is done under this job id up to a STATE that the connector has not reached"),
+        (member("s.t", before=None), "is done under this job id, and nothing shows up to which state"),
+        (
+            member("s.t", before=kept(6).model_copy(update={"record": None})),
+            "is done under this job id, and nothing shows",
+        ),
+        (member("s.t", before=kept(6, own="t")), "is done under this job id, up to a STATE of its stream alone"),
     ],
 )
 def test_the_rest_of_a_load_that_is_done_in_another_table(ended, error):

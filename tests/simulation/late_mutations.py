@@ -161,7 +161,7 @@ LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "ended-exactly": Mutation(
         "nothing follows a table of the same load whose state says more than its rows",
-        "if ended.source is None:",
+        "if ended.before is None:",
         kinds="connector",
         held_by="tests/run/test_common_state.py",
     ),

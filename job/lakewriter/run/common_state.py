@@ -11,9 +11,9 @@ from typing import Final
 from lakewriter.errors import SourceFailedError
 from lakewriter.records.sync_records import SourceState
 from lakewriter.run.resumption import is_covered
-from lakewriter.run.stream_completion import END, Input, Verdict, make_source_state
+from lakewriter.run.stream_completion import Input, Verdict, make_source_state
 from lakewriter.source.messages.contents import Event
-from lakewriter.source.messages.splits import Stretch
+from lakewriter.source.messages.splits import END, Stretch
 from lakewriter.spec.stream import StreamKey
 
 _DONE_AHEAD: Final = (
@@ -50,18 +50,6 @@ class Member:
         return Verdict(None, self.before, False, self.verdict.error or error, self.verdict.remedy or remedy)
 
 
-@dataclass(frozen=True)
-class Ended:
-    """The part of the sync that is done under this job id in another table.
-
-    ``source`` is the state that the table is at, None where nothing shows how far it came. A state of that stream alone
-    is no state of the others.
-    """
-
-    table_id: str
-    source: SourceState | None
-
-
 def has_common_state(seen: Input, sources: Iterable[SourceState | None]) -> bool:
     """Return whether the source has one state for all streams: in the input, or in what is committed."""
     said = any(event.kind == "state" and event.stream is None for event in seen.events)
@@ -73,7 +61,7 @@ def judge_together(
     members: Sequence[Member],
     job_id: str,
     *,
-    ended: Ended | None = None,
+    ended: Member | None = None,
     split: Callable[[Member], SourceState],
 ) -> dict[str, Verdict]:
     """Judge the members as one: all complete, or all up to the last state for all streams, or nothing of any.
@@ -82,7 +70,8 @@ def judge_together(
         seen: The input.
         members: The streams that are not done under this job id.
         job_id: The load.
-        ended: What is done under this job id in other tables of the sync.
+        ended: A stream of the sync that is done under this job id; its table is at the state ``before``, None where
+            nothing shows how far it came. A state of that stream alone is no state of the others.
         split: Returns the state of one stream out of its state before; ``SOURCE_FAILED`` where it has none.
     """
     lost = [member for member in members if member.verdict.stretch is None and member.verdict.reached == END]
@@ -214,42 +203,42 @@ def _is_exact(source: SourceState) -> bool:
     return not source.is_shared or source.record is not None
 
 
-def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Ended) -> dict[str, Verdict]:
+def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Member) -> dict[str, Verdict]:
     """Return verdicts for the rest of a load that is done in other tables: exactly up to the state of those tables."""
     verdicts = {member.table_id: member.verdict if member.verdict.complete else member.refuse("") for member in members}
     # A full refresh is read from its beginning by every sync, and has to be whole.
     left = [member for member in members if member.goes_on]
     why, remedy = _explain_ended(ended, job_id)
-    if why or ended.source is None:
+    if why or ended.before is None:
         return verdicts | {ending.table_id: ending.refuse(_explain(why), remedy) for ending in left}
-    states = [event for event in seen.events if event.kind == "state" and event.digest == ended.source.digest]
+    states = [event for event in seen.events if event.kind == "state" and event.digest == ended.before.digest]
     position = next(
         (event.position for event in states if event.position + 1 >= max(left_member.start for left_member in left)),
         None,
     )
     for behind in left:
-        if behind.before is not None and behind.before.digest == ended.source.digest:
+        if behind.before is not None and behind.before.digest == ended.before.digest:
             stretch = Stretch(behind.stream, behind.start, behind.start)
-            verdicts[behind.table_id] = Verdict(stretch, ended.source, complete=True)
+            verdicts[behind.table_id] = Verdict(stretch, ended.before, complete=True)
         elif position is not None:
             stretch = Stretch(behind.stream, behind.start, max(position, behind.start))
-            verdicts[behind.table_id] = Verdict(stretch, ended.source, complete=True)
+            verdicts[behind.table_id] = Verdict(stretch, ended.before, complete=True)
         else:
             why = f"table {ended.table_id} is done under this job id up to a STATE that the connector has not reached"
             verdicts[behind.table_id] = behind.refuse(_explain(why), _DONE_AHEAD.format(job=job_id))
     return verdicts
 
 
-def _explain_ended(ended: Ended, job_id: str) -> tuple[str, str]:
+def _explain_ended(ended: Member, job_id: str) -> tuple[str, str]:
     """Explain why nothing can be committed after a table is done under this job id, and what to do; blank where it
     can."""
     # Rule ended-exactly
-    if ended.source is None or not _is_exact(ended.source):
+    if ended.before is None or not _is_exact(ended.before):
         return (
             f"table {ended.table_id} is done under this job id, and nothing shows up to which state",
             f"Undo the load in all tables, and load its rows again: lakewriter undo LAKE {job_id} --reason WHY",
         )
-    if not ended.source.is_shared:
+    if not ended.before.is_shared:
         return (
             f"table {ended.table_id} is done under this job id, up to a STATE of its stream alone",
             "Run the load under another job id: all streams go on together then.",

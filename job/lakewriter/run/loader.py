@@ -35,7 +35,7 @@ from lakewriter.run.results import make_failed
 from lakewriter.run.resumption import Resumption, plan_resumption
 from lakewriter.run.staged_table import Progress
 from lakewriter.run.stop import Stop
-from lakewriter.run.stream_completion import END, Input, Verdict
+from lakewriter.run.stream_completion import Input, Verdict
 from lakewriter.run.stream_judging import (
     Judged,
     StreamJudge,
@@ -46,7 +46,7 @@ from lakewriter.run.stream_judging import (
 from lakewriter.run.sync import TableNumbers, claim_number, find_known_number, find_next_number
 from lakewriter.source.file_listing import list_inputs
 from lakewriter.source.messages.message_input import Messages, look_through
-from lakewriter.source.messages.splits import Stretch, list_message_files
+from lakewriter.source.messages.splits import END, Stretch, list_message_files
 from lakewriter.source.messages.spool import run_connector, spool
 from lakewriter.source.request import SparkFactory
 from lakewriter.spec.given import require_reads

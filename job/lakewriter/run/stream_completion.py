@@ -8,7 +8,7 @@ from typing import Final, Literal
 from lakewriter.records.sync_records import FirstMessage, SourceState
 from lakewriter.source.messages.contents import Event
 from lakewriter.source.messages.message_input import Messages
-from lakewriter.source.messages.splits import FILE_BITS, Stretch
+from lakewriter.source.messages.splits import END, FILE_BITS, Stretch
 from lakewriter.spec.stream import MessageSource, StreamKey
 
 
@@ -27,12 +27,10 @@ class Verdict:
     reached: int = -1
 
 
-Ended = Literal["unseen", "exit 0", "no statuses"]
+InputEnd = Literal["unseen", "exit 0", "no statuses"]
 """What is known of an input's end: nothing; the connector, run by the job, exited with 0; or, by the user's word, the
 source never reports statuses."""
 
-END: Final = 1 << 62
-"""A place after all others."""
 _UNTOLD: Final = (
     "the input ended without its status COMPLETE, and carries no status of any stream, as when its source died. "
     "Where the source never reports statuses, say so: statuses: none under source in lake.yaml, or --statuses none"
@@ -60,7 +58,7 @@ class Input:
     events: Sequence[Event]
     failure: str = ""
     last_records: Mapping[StreamKey, int] = field(default_factory=dict)
-    ended: Ended = "unseen"
+    ended: InputEnd = "unseen"
     is_cut: bool = False
     sets_aside: Collection[StreamKey] = ()
     first_records: Mapping[StreamKey, tuple[int, str]] = field(default_factory=dict)
@@ -69,7 +67,7 @@ class Input:
     @classmethod
     def of(cls, messages: Messages, source: MessageSource, sets_aside: Collection[StreamKey] = ()) -> "Input":
         """Return the input of a load from ``source``, of which some streams set bad records aside."""
-        ended: Ended = "no statuses" if source.statuses == "none" else "unseen"
+        ended: InputEnd = "no statuses" if source.statuses == "none" else "unseen"
         if source.command and not messages.failure:
             ended = "exit 0"
         return cls(

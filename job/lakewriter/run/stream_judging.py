@@ -10,7 +10,6 @@ from lakewriter.records.changes import Load
 from lakewriter.records.state import TableState
 from lakewriter.records.sync_records import SourceState, SyncState, make_partial_prefix
 from lakewriter.run.common_state import (
-    Ended,
     Member,
     catch_up,
     has_common_state,
@@ -19,8 +18,8 @@ from lakewriter.run.common_state import (
     list_unsure,
 )
 from lakewriter.run.resumption import Resumption, goes_on, keeps_rows, split_state
-from lakewriter.run.stream_completion import END, Input, Verdict, describe_position
-from lakewriter.source.messages.splits import Stretch
+from lakewriter.run.stream_completion import Input, Verdict, describe_position
+from lakewriter.source.messages.splits import END, Stretch
 from lakewriter.spec.stream import Stream
 from lakewriter.spec.table_spec import Mode, TableSpec
 
@@ -78,7 +77,7 @@ class StreamJudge:
             seen,
             left,
             self._job_id,
-            ended=None if ended is None else Ended(ended.table_id, ended.before),
+            ended=ended,
             split=self._split_state,
         )
         digests = {source.digest for source in sources if source is not None and source.is_shared}

@@ -21,7 +21,7 @@ from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
 from lakewriter.run.loader import Loader
 from lakewriter.run.stop import Stop, Stopped, exit_code_of
-from lakewriter.run.stream_completion import Ended
+from lakewriter.run.stream_completion import InputEnd
 from lakewriter.source.request import SparkFactory
 from lakewriter.source.session import open_spark_session
 from lakewriter.spec.specification import MIB, Spec
@@ -76,7 +76,7 @@ def write(config: Path, catalog: Path, step_mb: int | None, step_seconds: float,
         clients = Clients(spec.access)
         with tempfile.TemporaryDirectory(prefix="lakewriter-messages-") as folder:
             loader = Loader(spec, uuid.uuid4().hex, clients, spark, lambda *_: None, stop)
-            ended: Ended = "no statuses" if statuses == "none" else "unseen"
+            ended: InputEnd = "no statuses" if statuses == "none" else "unseen"
             step = Step(None if step_mb is None else step_mb * MIB, step_seconds)
             writer = Writer(loader, spark, emit, Path(folder), step=step, ended=ended)
             try:

@@ -14,14 +14,13 @@ from typing import Final
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog
 from lakewriter.source.messages.chunks import Records
+from lakewriter.source.messages.splits import END
 from lakewriter.spec.specification import MIB
 from lakewriter.spec.stream import StreamKey
 from lakewriter.spec.table_spec import TableSpec
 
 HELD_BYTES: Final = 128 * MIB
 """A load holds at most so many bytes of records that follow its last STATE."""
-END: Final = 1 << 62
-"""A position behind all records."""
 
 
 @dataclass(frozen=True)

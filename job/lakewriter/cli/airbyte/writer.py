@@ -27,7 +27,7 @@ from lakewriter.report import RunReport
 from lakewriter.run.kinds import Ending, Sync, TablePart
 from lakewriter.run.loader import Loader
 from lakewriter.run.outcome_file import find_failure
-from lakewriter.run.stream_completion import Ended, Input
+from lakewriter.run.stream_completion import Input, InputEnd
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.backlog import Backlog
 from lakewriter.source.messages.chunks import Records, open_reader, parse_chunk, read_chunks
@@ -71,7 +71,7 @@ class Writer:
         folder: Path,
         *,
         step: Step = Step(),
-        ended: Ended = "unseen",
+        ended: InputEnd = "unseen",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._loader, self._spark, self._emit, self._folder = loader, spark, emit, folder

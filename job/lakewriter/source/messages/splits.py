@@ -71,13 +71,17 @@ class Piece:
         return self.start + self.chunk.length
 
 
+END: Final = 1 << 62
+"""A position behind all records."""
+
+
 @dataclass(frozen=True)
 class Stretch:
     """The records of one stream that are loaded: those at positions from ``start`` to before ``end``."""
 
     stream: StreamKey
     start: int = 0
-    end: int = 1 << 62
+    end: int = END
 
     def has_piece(self, piece: Piece) -> bool:
         """Return True if a position of the piece is in the stretch."""
