@@ -187,9 +187,9 @@ def check_origin(spec: Spec, table: TableSpec, control: Control, table_state: Ta
     """Raise ``NAME_COLLISION`` where the table's path has another table's rows, or another path has this table's rows:
     the numbers of colliding names follow the order of lake.yaml, but a path stays with its table. ``table_state`` is
     the table's."""
-    if table.alike is None or table.is_pinned:
+    if table.alike is None or table.written_as is not None:
         return
-    pinned = {other.id for other in spec.tables if other.is_pinned}
+    pinned = {other.id for other in spec.tables if other.written_as is not None}
     origin = find_origin(table)
     others = {
         other: StateFile(control.store, control.keys.state(other)).read()

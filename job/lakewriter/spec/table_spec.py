@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import model_validator
 
@@ -192,18 +192,15 @@ class PartitionField(Model):
 Partition = tuple[PartitionField, ...]
 
 
-class TableSpec(Model):
-    """One table: where it comes from, what is done to its rows, where it goes.
+class TableSource(Model):
+    """The source side of a table: where its rows come from, and what is done to them.
 
-    ``schema_name`` and ``name`` are physical names; ``source_schema`` and ``source_table`` the source's own.
-    With ``collection`` its rows are documents. ``encoding`` is its own where it differs from the pipeline's.
-    ``contract`` and ``on_bad_row`` are None where the file has neither: the destination's documents decide then.
+    ``source_schema`` and ``source_table`` are the source's own names. ``contract`` and ``on_bad_row`` are None if the
+    file has neither: the destination's documents decide then.
     """
 
     source_schema: str = ""
     source_table: str
-    schema_name: str
-    name: str
     read: Read
     primary_key: tuple[str, ...] = ()
     unique_key: tuple[str, ...] = ()
@@ -221,26 +218,42 @@ class TableSpec(Model):
     """Times finer than microseconds are cut, and counted, instead of being bad values."""
     names: Mapping[str, str] = {}
     """Written names of source columns; a field of a struct is named by its path, with dots."""
+    written_as: str | None = None
+    """The table's name at the destination, if lake.yaml gives it."""
     index: IndexKind = IndexKind.CONTIGUOUS
     partition_by: Partition = ()
     """Names source columns; none but Iceberg tables have any."""
     sort_by: tuple[str, ...] = ()
     """The source columns by which the rows of each row group are sorted; none but Parquet files have any."""
+    contract: Contract | None = None
+    on_bad_row: BadRows | None = None
+
+    def make_table(self, *, schema_name: str, name: str, layout: Layout, path: str, **fields: Any) -> "TableSpec":
+        """Return the table, written under these names; ``fields`` are others that the destination decides."""
+        source = {field: getattr(self, field) for field in TableSource.model_fields}
+        return TableSpec(**source | fields, schema_name=schema_name, name=name, layout=layout, path=path)
+
+
+class TableSpec(TableSource):
+    """One table: its source, and where it goes.
+
+    ``schema_name`` and ``name`` are physical names. With ``collection`` its rows are documents. ``encoding`` is its own
+    where it differs from the pipeline's.
+    """
+
+    schema_name: str
+    name: str
     layout: Layout
     path: str
     alike: tuple[str, ...] | None = None
     """The ids of the other tables whose names collide with its own, which numbers keep apart; None where no table gets
     a number."""
-    is_pinned: bool = False
-    """True if lake.yaml says what the table is called at the destination."""
     must_be_empty: bool = False
     backfill: int | None = None
     """The number of the backfill that a load begins if the table is below it; None where ``reset`` alone begins any."""
     collection: Collection | None = None
     stream: Stream | None = None
     encoding: ParquetEncoding | None = None
-    contract: Contract | None = None
-    on_bad_row: BadRows | None = None
     expect: tuple[Expectation, ...] = ()
     repeated: Repetition = "warn"
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSche
 from lakewriter.dialects.common.tables import require_names
 from lakewriter.spec.model import FileModel, require_one
 from lakewriter.spec.stream import MessageSource, Stream
-from lakewriter.spec.table_spec import IndexKind, Mode, Read
+from lakewriter.spec.table_spec import Mode, Read, TableSource
 
 MESSAGES: Final = "airbyte messages"
 """The ``format`` of tables that are read from messages."""
@@ -188,18 +188,17 @@ class SourceEntry(FileModel):
         return namespace if self.namespace_definition == "source" else ""
 
 
-def list_streams(source: SourceEntry) -> Iterator[tuple[dict[str, Any], Stream]]:
-    """Yield every stream, and before it the fields of its table's source side."""
+def list_streams(source: SourceEntry) -> Iterator[tuple[TableSource, Stream]]:
+    """Yield every stream, and before it the source side of its table."""
     for configured in source.catalog.streams:
         definition = configured.stream
-        table = {
-            "source_schema": source.choose_namespace(definition),
-            "source_table": source.prefix + definition.name,
-            "read": Read(format=MESSAGES),
-            "primary_key": tuple(".".join(path) for path in configured.primary_key),
-            "mode": configured.mode,
-            "index": IndexKind.SPARSE,
-        }
+        table = TableSource(
+            source_schema=source.choose_namespace(definition),
+            source_table=source.prefix + definition.name,
+            read=Read(format=MESSAGES),
+            primary_key=tuple(".".join(path) for path in configured.primary_key),
+            mode=configured.mode,
+        )
         yield (
             table,
             Stream(

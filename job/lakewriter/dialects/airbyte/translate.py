@@ -41,7 +41,7 @@ from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.encodings import AvroEncoding, FileEncoding, ParquetEncoding, TextEncoding
 from lakewriter.spec.specification import MIB, Limits, Spec
 from lakewriter.spec.stream import Envelope, Stream
-from lakewriter.spec.table_spec import IndexKind, TableSpec
+from lakewriter.spec.table_spec import IndexKind, TableSource, TableSpec
 
 AirbyteForm = AirbyteS3 | HeroPixelS3
 
@@ -62,16 +62,11 @@ _ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 def translate(file: CheckedFile[AirbyteForm]) -> Spec:
     """Return the neutral Spec; the streams of a catalog have no entries of their own for what the pipeline decides."""
     form, source = file.destination, file.source
-    given = [entry.make_source(file.root) for entry in file.tables]
-    sources = [source.model_copy(update={"index": IndexKind.SPARSE}) for source in given]
-    tables = [
-        _translate_table(form, source.model_dump(exclude={"read", "written_as"}) | {"read": source.read}, None)
-        for source in sources
-    ]
+    tables = [_translate_table(form, entry.make_source(file.root), None) for entry in file.tables]
     locations: list[Location] = [("tables", number) for number in range(len(tables))]
     rules = {"contract": file.contract.contract, "on_bad_row": file.on_bad_row and file.on_bad_row.bad_rows}
-    for number, (fields, stream) in enumerate(list_streams(source) if source else ()):
-        tables.append(_translate_table(form, fields | rules, stream))
+    for number, (side, stream) in enumerate(list_streams(source) if source else ()):
+        tables.append(_translate_table(form, side.model_copy(update=rules), stream))
         locations.append(("source", "catalog", "streams", number))
     for table, location in zip(tables, locations, strict=True):
         _require_names(form, table, location)
@@ -184,8 +179,8 @@ def _make_access(form: AirbyteForm) -> Access:
     return access
 
 
-def _translate_table(form: AirbyteForm, fields: dict[str, Any], stream: Stream | None) -> TableSpec:
-    names = fields["source_schema"], fields["source_table"]
+def _translate_table(form: AirbyteForm, source: TableSource, stream: Stream | None) -> TableSpec:
+    names = source.source_schema, source.source_table
     has_files = stream is not None and stream.file_path is not None
     path, end = (form.s3_bucket_path, form.s3_path_format, form.file_name_pattern), name_extension(form)
     layout = make_layout(*path, names, end, has_files=has_files)
@@ -197,8 +192,8 @@ def _translate_table(form: AirbyteForm, fields: dict[str, Any], stream: Stream |
             f"{form.file_name_pattern!r} gives every file of {names[1]!r} one name.",
             remedy="Add {part_number} to it.",
         )
-    return TableSpec(
-        **fields,
+    return source.make_table(
+        index=IndexKind.SPARSE,
         schema_name=_make_identifier(names[0]),
         name=_make_identifier(names[1]),
         layout=layout,

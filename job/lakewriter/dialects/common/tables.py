@@ -16,9 +16,8 @@ from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.naming import name_tables
 from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.listed_files import Repetition
-from lakewriter.spec.model import FileModel, Model
-from lakewriter.spec.row_rules import BadRows, Contract
-from lakewriter.spec.table_spec import ColumnType, IndexKind, Mode, PartitionField, Read, TableSpec
+from lakewriter.spec.model import FileModel
+from lakewriter.spec.table_spec import ColumnType, IndexKind, Mode, PartitionField, Read, TableSource, TableSpec
 
 _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
 _DELETED_FOR: Final = "7 days"
@@ -148,8 +147,8 @@ class TableEntry(FileModel):
         rules = {"contract": self.contract.fill_from(contract), "on_bad_row": self.on_bad_row or on_bad_row}
         return self.model_copy(update=rules)
 
-    def make_source(self, root: str) -> "TableSource":
-        """Return the entry with its paths made absolute."""
+    def make_source(self, root: str) -> TableSource:
+        """Return the source side of the table, with paths made absolute."""
         return TableSource(
             source_schema=self.schema_,
             source_table=self.table,
@@ -176,32 +175,6 @@ class TableEntry(FileModel):
             contract=self.contract.contract,
             on_bad_row=self.on_bad_row and self.on_bad_row.bad_rows,
         )
-
-
-class TableSource(Model):
-    """The part of a table that a dialect needs to name it: the source side of a ``TableSpec``."""
-
-    source_schema: str
-    source_table: str
-    read: Read
-    primary_key: tuple[str, ...]
-    unique_key: tuple[str, ...]
-    mode: Mode
-    cursor: str | None
-    cursor_lag: str | None
-    deleted: str | None
-    order_by: tuple[str, ...]
-    keep_deleted: bool
-    deleted_seconds: float
-    columns: dict[str, ColumnType]
-    truncates_nanoseconds: bool
-    names: dict[str, str]
-    written_as: str | None
-    index: IndexKind
-    partition_by: tuple[PartitionField, ...]
-    sort_by: tuple[str, ...]
-    contract: Contract | None
-    on_bad_row: BadRows | None
 
 
 def choose_table_name(source: TableSource, number: int) -> str | None:

@@ -95,10 +95,9 @@ def _require_binding(number: int, entry: TableEntry) -> BindingEntry:
 
 
 def _translate_table(destination: EstuaryDestination, entry: BindingEntry, at: BindingPlace, root: str) -> TableSpec:
-    return TableSpec(
-        **entry.make_source(root).model_dump(exclude={"read", "source_table", "index", "primary_key", "written_as"}),
+    return entry.make_source(root).make_table(
         source_table=entry.table or entry.source.rpartition("/")[2],
-        read=entry.make_read(root),
+        primary_key=(),
         index=IndexKind.SPARSE,
         schema_name="",
         name=at.name,

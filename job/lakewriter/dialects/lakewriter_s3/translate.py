@@ -8,7 +8,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.iceberg import find_roots, lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.places import require_fit_keys
-from lakewriter.dialects.common.tables import TableSource, choose_table_name, describe_nested, find_nested
+from lakewriter.dialects.common.tables import choose_table_name, describe_nested, find_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.errors import NameCollisionError
@@ -17,7 +17,7 @@ from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergC
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Limits, Spec, TrackingColumn
-from lakewriter.spec.table_spec import IndexKind, Mode, TableSpec
+from lakewriter.spec.table_spec import IndexKind, Mode, TableSource, TableSpec
 
 PARTITIONS: Final = {
     "none": ("", ""),
@@ -95,10 +95,7 @@ def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> Ta
     path = join_key(form.prefix, schema, name)
     # Rows are counted before a load only where their numbers are asked for.
     index = source.index if "row_number" in form.tracking else IndexKind.SPARSE
-    table = TableSpec(
-        **source.model_dump(exclude={"read", "partition_by", "index", "written_as"}),
-        read=source.read,
-        partition_by=source.partition_by,
+    table = source.make_table(
         index=index,
         schema_name=schema,
         name=name,

@@ -9,7 +9,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.iceberg import find_roots, lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.places import require_fit_keys
-from lakewriter.dialects.common.tables import TableSource, choose_table_name, describe_nested, find_nested
+from lakewriter.dialects.common.tables import choose_table_name, describe_nested, find_nested
 from lakewriter.dialects.supaflow.settings import (
     AnyDestination,
     ParquetDestination,
@@ -24,7 +24,7 @@ from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Spec, Tracking, TrackingColumn
-from lakewriter.spec.table_spec import TableSpec
+from lakewriter.spec.table_spec import TableSource, TableSpec
 
 TRACKING: Final = (
     TrackingColumn(name="_supa_synced", holds=Tracking.SYNCED),
@@ -177,15 +177,11 @@ def _translate_table(
     destination: AnyDestination, number: int, source: TableSource, schema: str, name: str
 ) -> TableSpec:
     path = join_key(destination.s3_path_prefix, schema, name)
-    table = TableSpec(
-        **source.model_dump(exclude={"read", "mode", "partition_by", "written_as"}),
-        read=source.read,
-        partition_by=source.partition_by,
+    table = source.make_table(
         schema_name=schema,
         name=name,
         layout=_make_layout(destination, path, len(source.partition_by)),
         path=path,
-        is_pinned=source.written_as is not None,
         must_be_empty=destination.destination_table_handling == "FAIL",
     )
     require_fit_keys(table, ("tables", number))
