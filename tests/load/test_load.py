@@ -107,7 +107,7 @@ def test_cursor_lag_reads_again(lake):
 
 
 def test_table_without_rows(lake):
-    lake.write(table("cities", lake.csv("cities.csv", "id,name\n")))
+    lake.write(table("cities", lake.csv("cities.csv", "id,name\n"), columns={"id": "int", "name": "string"}))
     assert [(t.status, t.rows, t.files) for t in lake.load("a").tables] == [("done", 0, 0)]
     glue = lake.aws.client("glue")
     assert len(glue.get_table(DatabaseName=SCHEMA, Name="cities")["Table"]["StorageDescriptor"]["Columns"]) == 7
