@@ -106,7 +106,7 @@ def note_absent(batch: pa.RecordBatch, columns: Iterable[str]) -> pa.RecordBatch
 
     Its last column has the marks of bad rows.
     """
-    documents = batch.column(batch.num_columns - 1).field("reason").null_count
+    documents = Marked(batch).marks.field("reason").null_count
     absent = Absent(documents=documents, columns=tuple(columns)).model_dump_json()
     return batch.replace_schema_metadata((batch.schema.metadata or {}) | {_ABSENT: absent})
 

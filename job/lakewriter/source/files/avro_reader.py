@@ -2,9 +2,8 @@
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import fastavro
 import pyarrow as pa
@@ -19,9 +18,8 @@ from lakewriter.source.files.avro_blocks import (
     open_header,
 )
 from lakewriter.source.files.avro_types import ROWS, AvroColumns, read_columns
-from lakewriter.source.files.columnar import ColumnIndexes, look_at_columns, make_look, name_file
+from lakewriter.source.files.columnar import ColumnarReader, ColumnIndexes, name_file
 from lakewriter.source.files.file_reader import Look, Piece, Spread
-from lakewriter.source.files.spark_options import Options
 from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import convert_column
 
@@ -34,24 +32,10 @@ _UNDECODED: Final = (
 """The errors that decoding raises for bytes that are no rows."""
 
 
-@dataclass(frozen=True)
-class AvroReader:
-    """The settings of a source of Avro; ``columns`` are the declared ones."""
+class AvroReader(ColumnarReader):
+    """The settings of a source of Avro."""
 
-    columns: pa.Schema | None = None
-    truncates: bool = False
-    has_lines: ClassVar[bool] = False
-
-    @classmethod
-    def make(cls, options: Options, columns: pa.Schema | None) -> "AvroReader":
-        """Return the reader that the options ask for."""
-        return cls(columns, options.truncates_nanoseconds)
-
-    def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
-        """See ``FileReader``."""
-        del spread
-        merged, described = look_at_columns("avro", files, table, self._describe, self.columns)
-        return make_look(merged, described)
+    form = "avro"
 
     def _describe(self, file: StoredFile) -> tuple[pa.Schema, AvroLayout]:
         with name_file(file):
@@ -93,11 +77,6 @@ class AvroReader:
                 }
                 yield indexes.make_batch(path, row, rows, converted)
                 row += rows
-
-    def find_line(self, piece: Piece, offset: int) -> int | None:
-        """See ``FileReader``."""
-        del piece, offset
-        return None
 
 
 def _open(piece: Piece) -> tuple[Header, Iterator[Block]]:

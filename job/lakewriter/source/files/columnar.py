@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from io import SEEK_CUR, SEEK_END, SEEK_SET
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,10 @@ from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.cast.json_text import LEVELS, describe_depth
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
 from lakewriter.source.bad_rows import mark_schema, note_cut
-from lakewriter.source.files.file_reader import Fault, Look, make_marks
+from lakewriter.source.files.file_reader import Fault, Look, Part, Piece, Spread, make_marks
 from lakewriter.source.files.format_detection import find_other_format, make_empty_error
 from lakewriter.source.files.merged_schemas import Merged, find_index, merge_columns, widen
+from lakewriter.source.files.spark_options import Options
 from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import Converted
 from lakewriter.source.spark_failures import make_unreadable_error
@@ -214,3 +215,80 @@ def make_look(merged: Merged, files: Sequence[tuple[StoredFile, Any]]) -> Look:
     """Return the result of a reader's ``look``, with the layouts of its files."""
     exact = tuple((file, replace(layout, is_exact=merged.is_exact)) for file, layout in files)
     return Look(merged.schema, exact, merged.notes)
+
+
+@dataclass(frozen=True)
+class ColumnarReader:
+    """The settings of a source whose files have typed columns; ``columns`` are the declared ones."""
+
+    columns: pa.Schema | None = None
+    truncates: bool = False
+    has_lines: ClassVar[bool] = False
+    form: ClassVar[str]
+    """The name of the format."""
+
+    @classmethod
+    def make(cls, options: Options, columns: pa.Schema | None) -> Self:
+        """Return the reader that the options ask for."""
+        return cls(columns, options.truncates_nanoseconds)
+
+    def _describe(self, file: StoredFile) -> tuple[pa.Schema, Any]:
+        """Return the columns of a file, and its layout."""
+        raise NotImplementedError
+
+    def read_stored_types(self, file: StoredFile) -> pa.Schema:
+        """Return the columns with the types of the file."""
+        raise NotImplementedError
+
+    def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
+        """See ``FileReader``."""
+        del spread
+        merged, described = look_at_columns(self.form, files, table, self._describe, self.columns)
+        return make_look(merged, described)
+
+    def find_line(self, piece: Piece, offset: int) -> int | None:
+        """See ``FileReader``."""
+        del piece, offset
+        return None
+
+
+@dataclass(frozen=True)
+class PartsLayout:
+    """The parts of a file, or of a piece of a file.
+
+    ``first`` is the number of the first of them in the file, and ``first_row`` that of its first row. With ``is_exact``
+    the case of column names matters.
+    """
+
+    parts: Sequence[Part]
+    first: int = 0
+    first_row: int = 0
+    is_exact: bool = False
+
+    def cut(self, file: StoredFile, size: int) -> Iterator[Piece]:
+        """Yield pieces of whole parts, of about ``size`` bytes each."""
+        first, row = 0, 0
+        while first < len(self.parts):
+            last, filled = first, 0
+            while last < len(self.parts) and (last == first or filled + self.parts[last].size <= size):
+                filled += self.parts[last].size
+                last += 1
+            parts = self.parts[first:last]
+            rows = sum(part.rows for part in parts)
+            if rows:
+                layout = replace(self, parts=parts, first=first, first_row=row)
+                yield Piece(file, parts[0].start, parts[0].start + filled, layout, rows=rows)
+            first, row = last, row + rows
+
+
+class PartsReader(ColumnarReader):
+    """A reader of files whose footer lists their parts, with the rows of each."""
+
+    def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
+        """See ``FileReader``."""
+        del spread
+        return [piece for file, layout in look.files for piece in layout.cut(file, size)]
+
+    def count(self, piece: Piece) -> int:
+        """See ``FileReader``."""
+        return sum(part.rows for part in piece.layout.parts)

@@ -143,3 +143,12 @@ def _place_texts(count: int, faults: Mapping[int, Fault], name: str) -> pa.Array
     for number, fault in faults.items():
         texts[number] = getattr(fault, name)
     return pa.array(texts, pa.string())
+
+
+@dataclass(frozen=True)
+class Part:
+    """A row group or a stripe of a file: its offset, its size in bytes and its rows."""
+
+    start: int
+    size: int
+    rows: int

@@ -28,6 +28,7 @@ from lakewriter.source.bad_rows import KEEP_APART, Marked
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.avro_reader import AvroReader
 from lakewriter.source.files.charsets import Charset
+from lakewriter.source.files.columnar import ColumnarReader
 from lakewriter.source.files.csv_reader import CsvReader
 from lakewriter.source.files.csv_rows import BEHIND_QUOTE, LINE_END
 from lakewriter.source.files.file_reader import FileReader, Look, Piece, Spread
@@ -285,7 +286,7 @@ class OpenedFiles:
     def read_stored_types(self) -> dict[str, str]:
         """Return the types of the columns that its first file stores as another type."""
         reader = self.source.reader
-        if not isinstance(reader, AvroReader | OrcReader | ParquetReader) or not self.look.files:
+        if not isinstance(reader, ColumnarReader) or not self.look.files:
             return {}
         stored = reader.read_stored_types(self.look.files[0][0])
         read = {field.name: field.type for field in self.look.schema}

@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lakewriter.source.files.file_reader import Part
 from lakewriter.source.files.stored_files import decompress
 
 _TAIL: Final = 16 * 1024
@@ -25,12 +26,9 @@ class UnknownFooterError(Exception):
 
 
 @dataclass(frozen=True)
-class Stripe:
-    """The position of a stripe: its offset, its size in bytes, its rows, and the bytes of its footer."""
+class Stripe(Part):
+    """A stripe, and the bytes of its footer."""
 
-    start: int
-    size: int
-    rows: int
     tail: int = 0
 
 

@@ -1,9 +1,9 @@
 """Read ORC: pieces are stripes, types and the calendar are those of the footer."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.orc as po
@@ -14,16 +14,15 @@ from lakewriter.errors import SchemaIncompatibleError, ValueUnrepresentableError
 from lakewriter.source.files.columnar import (
     MOST_DIGITS,
     ColumnIndexes,
-    look_at_columns,
-    make_look,
+    PartsLayout,
+    PartsReader,
     open_ranges,
     refuse_column,
 )
-from lakewriter.source.files.file_reader import Look, Piece, Spread
+from lakewriter.source.files.file_reader import Piece
 from lakewriter.source.files.julian_calendar import rebase_dates
-from lakewriter.source.files.orc_footer import OrcFooter, Stripe, UnknownFooterError, read_orc_footer
+from lakewriter.source.files.orc_footer import OrcFooter, UnknownFooterError, read_orc_footer
 from lakewriter.source.files.orc_timestamps import make_conversion, read_seconds
-from lakewriter.source.files.spark_options import Options
 from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import (
     MICROS,
@@ -44,44 +43,16 @@ _PLAIN: Final = frozenset(
 _BEYOND: Final = "out of range for nanosecond resolution"
 
 
-@dataclass(frozen=True)
-class OrcLayout:
-    """The stripes of a file, or of a piece of a file.
+class OrcReader(PartsReader):
+    """The settings of a source of ORC."""
 
-    ``first_stripe`` is the number of the first of them in the file, and ``first_row`` that of its first row. With
-    ``is_exact`` the case of column names matters.
-    """
+    form = "orc"
 
-    stripes: tuple[Stripe, ...]
-    first_stripe: int = 0
-    first_row: int = 0
-    is_exact: bool = False
-
-
-@dataclass(frozen=True)
-class OrcReader:
-    """The settings of a source of ORC; ``columns`` are the declared ones."""
-
-    columns: pa.Schema | None = None
-    truncates: bool = False
-    has_lines: ClassVar[bool] = False
-
-    @classmethod
-    def make(cls, options: Options, columns: pa.Schema | None) -> "OrcReader":
-        """Return the reader that the options ask for."""
-        return cls(columns, options.truncates_nanoseconds)
-
-    def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
-        """See ``FileReader``."""
-        del spread
-        merged, described = look_at_columns("orc", files, table, self._describe, self.columns)
-        return make_look(merged, described)
-
-    def _describe(self, file: StoredFile) -> tuple[pa.Schema, OrcLayout]:
+    def _describe(self, file: StoredFile) -> tuple[pa.Schema, PartsLayout]:
         with open_ranges(file, is_small=False) as source:
             footer = _read_footer(source, file.path)
             columns = self._list_columns(po.ORCFile(source).schema, footer, file.path)
-        return pa.schema([pa.field(name, how.kind) for name, how in columns]), OrcLayout(footer.stripes)
+        return pa.schema([pa.field(name, how.kind) for name, how in columns]), PartsLayout(footer.stripes)
 
     def _list_columns(self, schema: pa.Schema, footer: OrcFooter, path: str) -> list[tuple[str, Conversion]]:
         types = _Types(path, footer.counts_by_julian, self.truncates)
@@ -91,15 +62,6 @@ class OrcReader:
         """Return the columns with the types of the file."""
         with open_ranges(file, is_small=False) as source:
             return po.ORCFile(source).schema
-
-    def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
-        """See ``FileReader``."""
-        del spread
-        return [piece for file, layout in look.files for piece in _cut_file(file, layout, size)]
-
-    def count(self, piece: Piece) -> int:
-        """See ``FileReader``."""
-        return sum(stripe.rows for stripe in piece.layout.stripes)
 
     def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """See ``FileReader``."""
@@ -111,7 +73,7 @@ class OrcReader:
             beyond = make_conversion(is_julian=footer.counts_by_julian, truncates=self.truncates)
             indexes = ColumnIndexes.find(schema, [name for name, _ in columns], is_exact=layout.is_exact)
             row = layout.first_row
-            for number, stripe in enumerate(layout.stripes, layout.first_stripe):
+            for number, stripe in enumerate(layout.parts, layout.first):
                 arrays = _read_stripe(_Opened(file, source, footer, path), number, indexes)
                 if any(len(array) != stripe.rows for array in arrays.values()):
                     raise OSError(f"a column of stripe {number} has other rows than the {stripe.rows} of its footer")
@@ -130,11 +92,6 @@ class OrcReader:
                     yield indexes.make_batch(path, row + start, count, converted)
                 row += stripe.rows
 
-    def find_line(self, piece: Piece, offset: int) -> int | None:
-        """See ``FileReader``."""
-        del piece, offset
-        return None
-
 
 def _read_footer(source: pa.NativeFile, path: str) -> OrcFooter:
     try:
@@ -145,21 +102,6 @@ def _read_footer(source: pa.NativeFile, path: str) -> OrcFooter:
         raise SchemaIncompatibleError(
             f"{path!r}: its footer has no calendar and stripes: {error}.", remedy="Let Spark read it: engine: spark."
         ) from error
-
-
-def _cut_file(file: StoredFile, layout: OrcLayout, size: int) -> Iterator[Piece]:
-    first, row = 0, 0
-    while first < len(layout.stripes):
-        last, filled = first, 0
-        while last < len(layout.stripes) and (last == first or filled + layout.stripes[last].size <= size):
-            filled += layout.stripes[last].size
-            last += 1
-        stripes = layout.stripes[first:last]
-        rows = sum(stripe.rows for stripe in stripes)
-        part = replace(layout, stripes=stripes, first_stripe=first, first_row=row)
-        if rows:
-            yield Piece(file, stripes[0].start, stripes[0].start + filled, part, rows=rows)
-        first, row = last, row + rows
 
 
 @dataclass(frozen=True)

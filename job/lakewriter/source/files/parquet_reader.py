@@ -1,20 +1,24 @@
 """Read Parquet: pieces are row groups, types are those of the footer, and every page's checksum is compared."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
-from typing import ClassVar, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.source.files.columnar import BY_SPARK, ColumnIndexes, look_at_columns, make_look, open_ranges
-from lakewriter.source.files.file_reader import Look, Piece, Spread
+from lakewriter.source.files.columnar import (
+    BY_SPARK,
+    ColumnIndexes,
+    PartsLayout,
+    PartsReader,
+    open_ranges,
+)
+from lakewriter.source.files.file_reader import Part, Piece
 from lakewriter.source.files.int96 import UNITS
 from lakewriter.source.files.parquet_types import StoredColumn, UnreadTypeError, list_columns
-from lakewriter.source.files.spark_options import Options
 from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import Converted, convert_column
 
@@ -23,69 +27,23 @@ _BATCH_ROWS: Final = 65_536
 _LEAST_BATCH_ROWS: Final = 1024
 
 
-@dataclass(frozen=True)
-class RowGroup:
-    """The offset of a row group, its size in bytes, and its rows."""
+class ParquetReader(PartsReader):
+    """The settings of a source of Parquet."""
 
-    start: int
-    size: int
-    rows: int
+    form = "parquet"
 
-
-@dataclass(frozen=True)
-class ParquetLayout:
-    """The row groups of a file, or of a piece of a file.
-
-    ``first_group`` is the number of the first of them in the file, and ``first_row`` that of its first row. With
-    ``is_exact`` the case of column names matters.
-    """
-
-    groups: tuple[RowGroup, ...]
-    first_group: int = 0
-    first_row: int = 0
-    is_exact: bool = False
-
-
-@dataclass(frozen=True)
-class ParquetReader:
-    """The settings of a source of Parquet; ``columns`` are the declared ones."""
-
-    columns: pa.Schema | None = None
-    truncates: bool = False
-    has_lines: ClassVar[bool] = False
-
-    @classmethod
-    def make(cls, options: Options, columns: pa.Schema | None) -> "ParquetReader":
-        """Return the reader that the options ask for."""
-        return cls(columns, options.truncates_nanoseconds)
-
-    def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
-        """See ``FileReader``."""
-        del spread
-        merged, described = look_at_columns("parquet", files, table, self._describe, self.columns)
-        return make_look(merged, described)
-
-    def _describe(self, file: StoredFile) -> tuple[pa.Schema, ParquetLayout]:
+    def _describe(self, file: StoredFile) -> tuple[pa.Schema, PartsLayout]:
         with open_ranges(file, is_small=False) as source:
             footer = pq.read_metadata(source)
             columns = list_stored_columns(footer, file.path, truncates=self.truncates)
         schema = pa.schema([pa.field(column.name, column.conversion.kind) for column in columns])
         groups = (footer.row_group(index) for index in range(footer.num_row_groups))
-        return schema, ParquetLayout(tuple(map(_measure, groups)))
+        return schema, PartsLayout(tuple(map(_measure, groups)))
 
     def read_stored_types(self, file: StoredFile) -> pa.Schema:
         """Return the columns with the types of the file."""
         with open_ranges(file, is_small=False) as source:
             return pq.read_schema(source)
-
-    def cut(self, look: Look, size: int, spread: Spread) -> list[Piece]:
-        """See ``FileReader``."""
-        del spread
-        return [piece for file, layout in look.files for piece in _cut_file(file, layout, size)]
-
-    def count(self, piece: Piece) -> int:
-        """See ``FileReader``."""
-        return sum(group.rows for group in piece.layout.groups)
 
     def read(self, piece: Piece, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """See ``FileReader``."""
@@ -95,18 +53,13 @@ class ParquetReader:
             columns = list_stored_columns(footer, path, truncates=self.truncates)
             indexes = ColumnIndexes.find(schema, [column.name for column in columns], is_exact=layout.is_exact)
             row = layout.first_row
-            for number in range(layout.first_group, layout.first_group + len(layout.groups)):
+            for number in range(layout.first, layout.first + len(layout.parts)):
                 expected = row + footer.row_group(number).num_rows
                 for count, converted in _read_group(source, footer, number, columns, indexes):
                     yield indexes.make_batch(path, row, count, converted)
                     row += count
                 if row != expected:
                     raise OSError(f"a column of row group {number} has {row - expected:+} rows than its footer says")
-
-    def find_line(self, piece: Piece, offset: int) -> int | None:
-        """See ``FileReader``."""
-        del piece, offset
-        return None
 
 
 def list_stored_columns(footer: pq.FileMetaData, path: str, *, truncates: bool) -> list[StoredColumn]:
@@ -119,7 +72,7 @@ def list_stored_columns(footer: pq.FileMetaData, path: str, *, truncates: bool) 
         raise SchemaIncompatibleError(f"{path!r}: its columns cannot be read: {error}.", remedy=BY_SPARK) from error
 
 
-def _measure(group: pq.RowGroupMetaData) -> RowGroup:
+def _measure(group: pq.RowGroupMetaData) -> Part:
     chunks = [group.column(index) for index in range(group.num_columns)]
     starts = [
         min(chunk.data_page_offset, chunk.dictionary_page_offset or chunk.data_page_offset)
@@ -127,22 +80,7 @@ def _measure(group: pq.RowGroupMetaData) -> RowGroup:
         else chunk.data_page_offset
         for chunk in chunks
     ]
-    return RowGroup(min(starts, default=0), sum(chunk.total_compressed_size for chunk in chunks), group.num_rows)
-
-
-def _cut_file(file: StoredFile, layout: ParquetLayout, size: int) -> Iterator[Piece]:
-    first, row = 0, 0
-    while first < len(layout.groups):
-        last, filled = first, 0
-        while last < len(layout.groups) and (last == first or filled + layout.groups[last].size <= size):
-            filled += layout.groups[last].size
-            last += 1
-        groups = layout.groups[first:last]
-        rows = sum(group.rows for group in groups)
-        part = replace(layout, groups=groups, first_group=first, first_row=row)
-        if rows:
-            yield Piece(file, groups[0].start, groups[0].start + filled, part, rows=rows)
-        first, row = last, row + rows
+    return Part(min(starts, default=0), sum(chunk.total_compressed_size for chunk in chunks), group.num_rows)
 
 
 def _read_group(
