@@ -13,6 +13,7 @@ from lakewriter.dialects.common.expect_keys import Duration, ExpectEntry, to_sec
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.read_keys import ReadEntry
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
+from lakewriter.errors import NameCollisionError
 from lakewriter.naming import name_tables
 from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.listed_files import Repetition
@@ -229,10 +230,15 @@ def find_nested(paths: Sequence[str]) -> Iterator[tuple[int, int]]:
             yield number, min(others)
 
 
-def describe_nested(tables: Sequence[TableSpec], number: int, other: int) -> str:
-    """Say that a table would lie at another one's path, or below it, and where the other one is in the file."""
-    table, taker = tables[number], tables[other]
-    path = f"{table.path!r}" if table.path == taker.path else f"{table.path!r}, in {taker.path!r}"
-    return (
-        f"table {table.source_table!r} would lie at {path}, where table {taker.source_table!r} (tables.{other}) lies."
-    )
+def refuse_nested(tables: Sequence[TableSpec], remedy: str) -> None:
+    """Raise ``NAME_COLLISION`` for a table at another's path or below it, whose rows would be read as the other's."""
+    for number, other in find_nested([table.path for table in tables]):
+        table, taker = tables[number], tables[other]
+        path = f"{table.path!r}" if table.path == taker.path else f"{table.path!r}, in {taker.path!r}"
+        raise FaultError(
+            ("tables", number),
+            f"table {table.source_table!r} would lie at {path}, where table {taker.source_table!r} (tables.{other}) "
+            "lies.",
+            remedy=remedy,
+            kind=NameCollisionError,
+        )

@@ -8,10 +8,9 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.common.iceberg import find_roots, lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.places import require_fit_keys
-from lakewriter.dialects.common.tables import choose_table_name, describe_nested, find_nested
+from lakewriter.dialects.common.tables import choose_table_name, refuse_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
-from lakewriter.errors import NameCollisionError
 from lakewriter.naming import join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
 from lakewriter.spec.key_template import Template
@@ -79,7 +78,7 @@ def _make_catalog(form: LakewriterS3) -> Catalog:
 
 def _translate_tables(form: LakewriterS3, sources: Sequence[TableSource]) -> tuple[TableSpec, ...]:
     tables = tuple(_translate_table(form, number, source) for number, source in enumerate(sources))
-    _refuse_shared(tables)
+    refuse_nested(tables, "Give the table another name, or another schema.")
     return tables
 
 
@@ -117,14 +116,3 @@ def _make_layout(form: LakewriterS3, path: str, mode: Mode, depth: int) -> Layou
         # All of the table's files are one load's: its folder takes the place of those by time.
         folder = "g{generation}/"
     return Layout(path, Template.parse(f"{folder}part-{{job_id}}-{{seq}}{end}"))
-
-
-def _refuse_shared(tables: Sequence[TableSpec]) -> None:
-    """Raise ``NAME_COLLISION`` for two tables in one folder, which would be read as one."""
-    for number, other in find_nested([table.path for table in tables]):
-        raise FaultError(
-            ("tables", number),
-            describe_nested(tables, number, other),
-            remedy="Give the table another name, or another schema.",
-            kind=NameCollisionError,
-        )

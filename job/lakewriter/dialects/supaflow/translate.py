@@ -9,7 +9,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.iceberg import find_roots, lay_out_iceberg, make_open_catalog
 from lakewriter.dialects.common.places import require_fit_keys
-from lakewriter.dialects.common.tables import choose_table_name, describe_nested, find_nested
+from lakewriter.dialects.common.tables import choose_table_name, refuse_nested
 from lakewriter.dialects.supaflow.settings import (
     AnyDestination,
     ParquetDestination,
@@ -122,7 +122,7 @@ def _translate_tables(
     names = _name_tables(sources, schemas)
     wanted_tables = zip(sources, schemas, names, strict=True)
     tables = [_translate_table(destination, number, *table) for number, table in enumerate(wanted_tables)]
-    _refuse_nested(tables)
+    refuse_nested(tables, "Give the table a schema, or another destination_prefix.")
     plain = [name_tables([source.source_table])[0] for source in sources]
     warnings = [
         f"table {source.source_table!r} becomes {name!r}: {alone!r} is taken in {schema!r}."
@@ -208,14 +208,3 @@ def _refuse_twins(sources: Sequence[TableSource]) -> None:
                 kind=NameCollisionError,
             )
         seen.add(identity)
-
-
-def _refuse_nested(tables: Sequence[TableSpec]) -> None:
-    """Raise ``NAME_COLLISION`` for a table under another's path, which would be read as its rows."""
-    for number, other in find_nested([table.path for table in tables]):
-        raise FaultError(
-            ("tables", number),
-            describe_nested(tables, number, other),
-            remedy="Give the table a schema, or another destination_prefix.",
-            kind=NameCollisionError,
-        )
