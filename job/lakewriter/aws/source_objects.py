@@ -38,9 +38,12 @@ class SourceObject(NamedTuple):
 def list_objects(bucket: str, prefix: str) -> tuple[list[SourceObject], list[str]]:
     """List the objects directly under a prefix of a source's bucket in key order, and the folders there."""
     lister = make_default_client("s3").get_paginator("list_objects_v2")
-    pages = list(lister.paginate(Bucket=bucket, Prefix=prefix, Delimiter="/"))
-    objects = [_make_object(item) for page in pages for item in page.get("Contents", [])]
-    return objects, [item["Prefix"] for page in pages for item in page.get("CommonPrefixes", [])]
+    objects, folders = list[SourceObject](), list[str]()
+    # One page at a time: a folder may have so many objects that the answers' own dictionaries fill the memory.
+    for page in lister.paginate(Bucket=bucket, Prefix=prefix, Delimiter="/"):
+        objects += map(_make_object, page.get("Contents", []))
+        folders += (item["Prefix"] for item in page.get("CommonPrefixes", []))
+    return objects, folders
 
 
 def find_object(bucket: str, key: str) -> SourceObject | None:
