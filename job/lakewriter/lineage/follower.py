@@ -1,6 +1,6 @@
-"""Define what a load reports to a listener while it runs, and the listener that does nothing."""
+"""Define what a load reports to a listener while it runs."""
 
-from typing import Literal, Protocol
+from typing import Literal
 
 from lakewriter.records.actions import CatalogAction
 from lakewriter.report import TableResult
@@ -10,8 +10,8 @@ from lakewriter.spec.table_spec import TableSpec
 End = Literal["done", "failed", "stopped"]
 
 
-class Follower(Protocol):
-    """A follower of a load's tables. No call raises, and none waits for anything but ``close``."""
+class Follower:
+    """A follower of a load's tables, which does nothing. No call raises, and only ``close`` may wait."""
 
     def start(self, table: TableSpec, /) -> None:
         """Note that a table has registered."""
@@ -33,29 +33,4 @@ class Follower(Protocol):
 
     def close(self, end: End, /) -> tuple[str, ...]:
         """Note that the load has ended. Return what could not be sent so far, in words for a user."""
-
-
-class Silence:
-    """Follows nothing."""
-
-    def start(self, table: TableSpec, /) -> None:
-        """Do nothing."""
-
-    def describe(self, table: TableSpec, plan: AnyPlan, action: CatalogAction, /) -> None:
-        """Do nothing."""
-
-    def resume(self, table: TableSpec, plan: AnyPlan, action: CatalogAction, /) -> None:
-        """Do nothing."""
-
-    def commit(self, table: TableSpec, version: str | None, /) -> None:
-        """Do nothing."""
-
-    def end(self, result: TableResult, error: BaseException | None, /) -> None:
-        """Do nothing."""
-
-    def flush(self) -> None:
-        """Do nothing."""
-
-    def close(self, end: End, /) -> tuple[str, ...]:
-        """Return nothing."""
         return ()

@@ -12,7 +12,7 @@ from typing import Final
 from lakewriter.aws import find_account
 from lakewriter.column_types import name_type
 from lakewriter.lineage.facts import Column, Dataset, EventType, Moment, Output, Run, Statistics, Symlink
-from lakewriter.lineage.follower import End, Follower, Silence
+from lakewriter.lineage.follower import End, Follower
 from lakewriter.lineage.inputs import is_plain, list_inputs, name_path
 from lakewriter.lineage.sender import Sender, get_sender
 from lakewriter.naming import DELETED
@@ -40,7 +40,7 @@ _TYPES: Final[dict[End, EventType]] = {"done": "COMPLETE", "failed": "FAIL", "st
 def follow_load(spec: Spec, *, job_id: str, attempt: str, started: datetime) -> Follower:
     """Return the follower of an attempt at a load; it does nothing where lake.yaml has no ``lineage``."""
     if spec.lineage is None:
-        return Silence()
+        return Follower()
     sender = open_sender(spec.lineage)
     run = Run(
         started,
@@ -111,7 +111,7 @@ def redact(error: BaseException) -> str:
     return _USER_INFO.sub(r"\1***@", str(error) or type(error).__name__)
 
 
-class LoadFollower:
+class LoadFollower(Follower):
     """Follows one attempt. Where nothing is loaded, since all tables are done, nothing is sent."""
 
     def __init__(self, spec: Spec, run: Run, sender: Sender) -> None:

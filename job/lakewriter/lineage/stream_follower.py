@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from lakewriter.lineage.facts import Run, Statistics
-from lakewriter.lineage.follower import End
+from lakewriter.lineage.follower import End, Follower
 from lakewriter.lineage.load_follower import (
     describe_table,
     make_account_finder,
@@ -29,7 +29,7 @@ SECONDS: Final = 60.0
 """Between two events of a table: there may be a batch every second."""
 
 
-class StreamFollower:
+class StreamFollower(Follower):
     """START at the first batch, RUNNING after a batch at most once a minute, and one event when the run ends.
 
     Numbers are those of the run so far. A batch that fails is tried again: no event reports it.

@@ -11,7 +11,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.watching import Watched
-from lakewriter.lineage.follower import Follower, Silence
+from lakewriter.lineage.follower import Follower
 from lakewriter.receipt import GivenName, InferredType, Receipt, RepeatedFiles, SetAside, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.records.actions import CatalogAction
@@ -83,7 +83,7 @@ class Load:
     stopped: Event = field(default_factory=Event)
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     repeated: dict[str, RepeatedFiles] = field(default_factory=dict)
-    follower: Follower = field(default_factory=Silence)
+    follower: Follower = field(default_factory=Follower)
     shared: SharedJobs = field(default_factory=SharedJobs)
     begin: BeginRecord | None = None
 
