@@ -351,6 +351,14 @@ def test_what_a_deployed_job_may_have(tmp_path: Path, spark: SparkSession, read:
     assert deployed.message == f"{here.message} The job may have what is missing here."
 
 
+def test_a_header_alone_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,at\n")
+    read = csv("a.csv", header="true", inferSchema="true")
+    findings = probe(make_spec(read, tmp_path, cursor="at", cursor_lag="3 days", primary_key=["id"]), refuse_spark)
+    seen = [(finding.status, finding.source and finding.source.columns) for finding in findings]
+    assert seen == [("ok", (SeenColumn(name="id", type="null"), SeenColumn(name="at", type="null")))]
+
+
 @pytest.mark.usefixtures("bucket")
 def test_objects_that_are_not_there(tmp_path: Path) -> None:
     (found,) = probe(make_spec(S3, tmp_path), refuse_spark)

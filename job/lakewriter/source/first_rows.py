@@ -23,7 +23,7 @@ class FirstRowsFeed(Feed):
     partitions = 1
 
     def __init__(self, opened: OpenedFiles) -> None:
-        self.schema, self.notes = opened.source.schema, opened.notes
+        self.schema, self.notes, self.is_untyped = opened.source.schema, opened.notes, opened.is_untyped
         self.reason = "files that the tasks read themselves"
         self._source, self._pieces = opened.source, opened.cut(sys.maxsize // 2, spread_locally)
         self.counts = count_rows([self._pieces]) if self._pieces else None
