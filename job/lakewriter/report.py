@@ -282,16 +282,14 @@ class TableReport(TableFigures):
     merged: MergeCounts | None = None
     compacted: CompactCounts | None = None
     """The work of a compaction, which loads no rows."""
-
-    @property
-    def is_abandoned(self) -> bool:
-        """True for a load that a person has given up when its files were visible, so that its catalog may lack it."""
-        return any(note.startswith(ABANDONED) for note in self.notes)
+    abandoned: Literal["before_catalog", "without_intent"] | None = None
+    """How a person has given the change up when its files were visible, so that its catalog may lack it. Without its
+    intent its rows are not known either."""
 
     @property
     def is_blind(self) -> bool:
-        """True for a load that was given up without its intent: its rows are not known."""
-        return any(note.startswith(ABANDONED_BLIND) for note in self.notes)
+        """True for a change that was given up without its intent."""
+        return self.abandoned == "without_intent"
 
     @property
     def counts(self) -> Counts | None:

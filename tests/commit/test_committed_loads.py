@@ -10,7 +10,7 @@ from lakewriter.commit.committed_loads import TableReports, is_of_rows
 from lakewriter.commit.control import Control
 from lakewriter.commit.store import Entry
 from lakewriter.records.state import TableState
-from lakewriter.report import ABANDONED_BLIND, CompactCounts, MergeCounts, TableReport
+from lakewriter.report import CompactCounts, MergeCounts, TableReport
 
 REPORT: dict[str, Any] = {
     "pipeline": "p",
@@ -40,8 +40,8 @@ CHANGES = [
     ("compact.daily", {}, True),
     ("undo.daily", {}, True),
     # written without the intent, which alone said what it was
-    ("a", {"notes": (f"{ABANDONED_BLIND}: lost",)}, True),
-    ("compact.s.t.3", {"notes": (f"{ABANDONED_BLIND}: lost",)}, False),
+    ("a", {"abandoned": "without_intent"}, True),
+    ("compact.s.t.3", {"abandoned": "without_intent"}, False),
 ]
 
 

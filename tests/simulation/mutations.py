@@ -155,7 +155,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     "report-before-close": Mutation(
         "a table's report is there before its state is closed",
         (
-            "move_pending(control, Close(intent, control.find_time(), pending, abandoned, report.health))\n"
+            "move_pending(control, Close(intent, control.find_time(), pending, False, report.health))\n"
             "control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)"
         ),
         statements=2,

@@ -13,7 +13,7 @@ def require_presence(control: Control, job_id: str, clients: Clients) -> None:
     A load that was abandoned is not checked: it may never have been in the catalog.
     """
     report = control.read_report(job_id)
-    if report is None or report.is_abandoned:
+    if report is None or report.abandoned is not None:
         return
     intent = control.find_intent(job_id, report.attempt)
     if intent is not None and (why := open_catalog_writer(intent, clients).explain_absence(intent)):

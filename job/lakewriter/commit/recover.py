@@ -267,13 +267,13 @@ def _publish_quarantine(
         catalog.read_back(quarantined)
 
 
-def close(control: Control, pending: Pending, intent: Intent, report: TableReport, *, abandoned: bool = False) -> None:
+def close(control: Control, pending: Pending, intent: Intent, report: TableReport) -> None:
     """Write the report, then the state with nothing pending: the last step of a load or an undo."""
     # Several processes may recover one load, each when the table is in another state: the first one's report stays.
     key = control.keys.report(pending.job_id, control.table_id)
     # Rule report-before-close
     control.write_once(key, report.model_dump_json(indent=1), keep=True, remember=True)
-    move_pending(control, Close(intent, control.find_time(), pending, abandoned, report.health))
+    move_pending(control, Close(intent, control.find_time(), pending, report.abandoned is not None, report.health))
 
 
 def withdraw_intent(control: Control, pending: Pending, intent: Intent, store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from itertools import islice
 from typing import Final
 
@@ -17,12 +16,8 @@ from lakewriter.records.state import Reset, TableState
 from lakewriter.report import ABANDONED_BLIND, COUNTS, TableReport
 from lakewriter.spec.load_ids import REPLAY, UNDO, make_undo_job_id
 
-NOT_COMPARED: Final = frozenset({"notes", "health", *(counts.field for counts in COUNTS.values())})
+NOT_COMPARED: Final = frozenset({"notes", "health", "abandoned", *(counts.field for counts in COUNTS.values())})
 """The fields of a report that the load's intent does not decide: they say what became of it."""
-
-CLOCKS_APART: Final = timedelta(minutes=30)
-"""How far the clocks of two machines may differ: S3 refuses requests that are 15 minutes off its own clock.
-https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html, RequestTimeTooSkewed"""
 
 _DAMAGE: Final = (PendingUnrecoverableError, StateLostError)
 
@@ -84,7 +79,7 @@ class TableRecords(TableReports):
         records = LoadRecords()
         report = self._read_report(job_id, records)
         if report is not None:
-            records.is_abandoned = report.is_abandoned
+            records.is_abandoned = report.abandoned is not None
             records.intent = self._read_intent(job_id, report, records)
             if records.intent is not None:
                 records.mismatches += _compare_report(self.control, report, records.intent)
@@ -213,9 +208,7 @@ class TableRecords(TableReports):
         if last is None or last in self.entries or last == job_id or job_id in state.sync.live_jobs:
             return
         # An undo that was abandoned without its intent may be done again: it leaves a note in the state, and no report.
-        if last.startswith(UNDO) and any(
-            reset.what.startswith(f"load {last} {ABANDONED_BLIND}") for reset in state.resets
-        ):
+        if last.startswith(UNDO) and any(reset.ended == last for reset in state.resets):
             return
         # The age of its youngest object decides when a load's records are deleted: a load that was tried again later
         # may keep them longer than the last load.
@@ -257,10 +250,6 @@ def _compare_progress(state: TableState, intent: Intent | None, job_id: str) -> 
 
 
 def _is_later(reset: Reset, state: TableState) -> bool:
-    """Return whether a change by hand may have come after the last load. If it does not say how many loads there were,
-    the times decide, which different clocks gave.
-    """
+    """Return whether a change by hand came after the last load."""
     # Rule resets-counted
-    if reset.committed is not None:
-        return reset.committed >= state.changes
-    return state.last_commit is None or reset.at + CLOCKS_APART >= state.last_commit
+    return reset.committed >= state.changes

@@ -169,6 +169,7 @@ def _close(control: Control, pending: Pending, objects: Objects, reason: str) ->
         cursor_after=None,
         cursor_nulls=0,
         staged_seconds=0.0,
+        abandoned="without_intent",
         notes=(f"{ABANDONED_BLIND}, which is gone: how many rows it has is not known",),
     )
     # A report that is there already was written from the intent, and says more.

@@ -22,7 +22,7 @@ from lakewriter.records.changes import Intent, Undo
 from lakewriter.records.fold.closing import Close, CloseBlindly, Conclude
 from lakewriter.records.fold.steps import Step, fold, number_write
 from lakewriter.records.state import Pending, Phase, TableState
-from lakewriter.report import ABANDONED, format_count
+from lakewriter.report import format_count
 from lakewriter.run.placement import plan_catalog_action
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
@@ -155,8 +155,7 @@ def _read_step(closed: Closed) -> Step:
     """Return the change as a step of the table's state: by its intent, or without one by its report."""
     report = closed.report
     if closed.intent is not None:
-        abandoned = any(note.startswith(ABANDONED) for note in report.notes)
-        return Close(closed.intent, closed.at, None, abandoned, report.health)
+        return Close(closed.intent, closed.at, None, report.abandoned is not None, report.health)
     return CloseBlindly(
         closed.job_id,
         report.started,

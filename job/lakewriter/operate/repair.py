@@ -189,7 +189,8 @@ def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
     if isinstance(intent, Merge) and deleted_keys is not None and control.store.find(deleted_keys) is None:
         # The state may name only what exists.
         intent = intent.model_copy(update={"merge": intent.merge.model_copy(update={"deleted_keys": None})})
-    close(control, pending, intent, intent.make_report(f"{ABANDONED}: {shown}"), abandoned=True)
+    report = intent.make_report(f"{ABANDONED}: {shown}").model_copy(update={"abandoned": "before_catalog"})
+    close(control, pending, intent, report)
     taken = [removal.key for removal in intent.taken]
     both = f"; its rows are in the quarantine too: delete {join_first(taken, MOST_NAMED)} there" if taken else ""
     return f"closed as it is: {shown}; the catalog may not know them{both}"

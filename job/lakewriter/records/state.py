@@ -12,9 +12,6 @@ from lakewriter.records.input_records import Inputs
 from lakewriter.records.sync_records import SyncState
 from lakewriter.report import DeletedRows
 
-CURSOR_SET: Final = "cursor set to "
-"""Begins the entry of a cursor that a person has set; ``{its text}, was {the text before}`` follows."""
-
 LOADED_AGAIN: Final = "loaded again"
 """The reason in the entry of a load that another one repeats in this table."""
 
@@ -118,13 +115,19 @@ class DroppedPartition(ControlObject):
 
 
 class Reset(ControlObject):
-    """A change made by hand, kept with its reason; ``committed`` is how many changes were committed by then,
-    compactions left out, None where a release noted it that did not say so."""
+    """A change made by hand, kept with its reason.
+
+    committed  how many changes were committed by then, compactions left out
+    cursor     the text of the cursor that it has set
+    ended      the job id of the change that it has ended without its intent
+    """
 
     at: datetime
     what: str
     reason: str
-    committed: int | None = Field(None, exclude_if=is_none)
+    committed: int
+    cursor: str | None = Field(None, exclude_if=is_none)
+    ended: str | None = Field(None, exclude_if=is_none)
 
 
 class Numbers(NamedTuple):
@@ -220,8 +223,8 @@ class TableState(ControlObject):
     @property
     def is_cursor_by_hand(self) -> bool:
         """Return whether a person has set the cursor last, so that no load has moved it since."""
-        moves = [reset.what for reset in self.resets if reset.what.startswith(CURSOR_SET)]
-        return bool(moves) and self.cursor is not None and moves[-1].startswith(f"{CURSOR_SET}{self.cursor.text}, was ")
+        moves = [reset.cursor for reset in self.resets if reset.cursor is not None]
+        return bool(moves) and self.cursor is not None and moves[-1] == self.cursor.text
 
     def find_generation(self, number: int) -> Generation | None:
         """Return the refresh with this number, while its files exist."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from lakewriter.receipt import Batch, Cursor
 from lakewriter.records.fold.steps import ANYWHERE, UNLESS_PENDING, Step, Successions, set_fields
 from lakewriter.records.input_records import InputPart, Inputs
-from lakewriter.records.state import ADOPTED, ANEW, CURSOR_SET, Numbers, Reset, TableState
+from lakewriter.records.state import ADOPTED, ANEW, Numbers, Reset, TableState
 from lakewriter.records.sync_records import SyncState
 from lakewriter.report import format_count
 
@@ -16,10 +16,10 @@ KEPT_RESETS: Final = 20
 """How many changes by hand a state names."""
 
 
-def add_reset(state: TableState, at: datetime, what: str, reason: str) -> tuple[Reset, ...]:
+def add_reset(state: TableState, at: datetime, what: str, reason: str, **more: str) -> tuple[Reset, ...]:
     """Add a change by hand to the last ones. The number of changes says which came before it; compactions, which change
     nothing that a load leaves, do not count."""
-    return (*state.resets, Reset(at=at, what=what, reason=reason, committed=state.changes))[-KEPT_RESETS:]
+    return (*state.resets, Reset(at=at, what=what, reason=reason, committed=state.changes, **more))[-KEPT_RESETS:]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,11 @@ class ByHand(Step):
 
     def _apply(self, state: TableState) -> TableState:
         what, fields = self._change(state)
-        return set_fields(state, resets=add_reset(state, self.at, what, self.reason), **fields)
+        return set_fields(state, resets=add_reset(state, self.at, what, self.reason, **self._note()), **fields)
+
+    def _note(self) -> dict[str, str]:
+        """Return the fields of the reset that this kind of change alone has."""
+        return {}
 
     @abstractmethod
     def _change(self, state: TableState) -> tuple[str, dict[str, Any]]:
@@ -62,10 +66,13 @@ class SetCursor(ByHand):
     cursor: Cursor | None
 
     def _change(self, state: TableState) -> tuple[str, dict[str, Any]]:
-        shown = "cursor taken away" if self.cursor is None else f"{CURSOR_SET}{self.cursor.text}"
+        shown = "cursor taken away" if self.cursor is None else f"cursor set to {self.cursor.text}"
         sync = state.sync if self.cursor is not None else _forget_source(state.sync)
         what = f"{shown}, was {state.cursor.text if state.cursor else 'none'}"
         return what, {"cursor": self.cursor, "running": {}, "sync": sync}
+
+    def _note(self) -> dict[str, str]:
+        return {"cursor": self.cursor.text} if self.cursor is not None else {}
 
 
 def _forget_source(sync: SyncState) -> SyncState:

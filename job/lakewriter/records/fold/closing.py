@@ -49,7 +49,7 @@ class Close(Step):
     """A change counts as committed at ``at``.
 
     pending       the intent as it is pending; None where the change is added to a state that is rebuilt
-    is_abandoned  whether its catalog may lack it
+    is_abandoned  whether a person has given it up, so that its catalog may lack it
     health        the table after it; None where the catalog does not say
     """
 
@@ -389,7 +389,7 @@ class EndBlindly(Step):
         ended = set_fields(state, pending=None, running=state.list_running_except(self.pending.job_id))
         ended = fold(ended, self.close) if self.close is not None else ended
         what = f"load {self.pending.job_id} abandoned without its intent ({self.pending.phase})"
-        return set_fields(ended, resets=add_reset(ended, self.at, what, self.reason))
+        return set_fields(ended, resets=add_reset(ended, self.at, what, self.reason, ended=self.pending.job_id))
 
 
 @dataclass(frozen=True)
