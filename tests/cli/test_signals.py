@@ -8,6 +8,9 @@ from functools import partial
 
 import pytest
 
+from lakewriter.cli.signals import Signals
+from lakewriter.run.stop import Stopped
+
 PROGRAM = """
 import sys, threading, time
 from lakewriter.cli.signals import Signals, handle_signals
@@ -65,6 +68,18 @@ def test_the_first_signal_asks_to_stop(body, number, printed, code):
         out, err = process.communicate(timeout=60)
     assert (out, process.returncode) == (printed, code)
     assert err == f"{number.name}: it stops. A second signal ends it at once.\n"
+
+
+def test_a_signal_that_a_start_takes_for_a_failure():
+    """Py4J does so with what a handler raises in one of its calls."""
+    signals = Signals(print, first="", go_on="", cancels=False)
+
+    def start():
+        signals.stop.reason = "SIGTERM"
+        raise ConnectionError("while sending or receiving")
+
+    with pytest.raises(Stopped, match="stopped by SIGTERM"):
+        signals.after(start)()
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])

@@ -22,6 +22,7 @@ from lakewriter.run import continuous_table
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
+from lakewriter.run.stop import Stopped
 from lakewriter.source import streams
 from lakewriter.source.feed import open_feed
 from lakewriter.source.stream_checkpoint import read_offsets
@@ -96,6 +97,16 @@ def test_what_a_schema_does_not_name_is_noted_once(wiki):
     (last,) = run.minutes
     assert (last.rows, last.batches, last.failures, last.state) == (3, 2, 0, "stopped")
     assert last.freshness_seconds < 60
+
+
+def test_a_signal_while_spark_starts_ends_the_run(wiki):
+    def start():
+        raise Stopped("SIGTERM")
+
+    watch, stop = Running(wiki.spec, wiki._spark), threading.Event()
+    clients = Clients(wiki.spec.access)
+    status, error = run_continuously(wiki.spec, clients=clients, spark=start, watch=watch, stop=stop)
+    assert (status.state, status.tables["changes"].failures, error) == ("stopped", 0, None)
 
 
 def test_a_single_load_says_which_options_it_does_not_follow(wiki):

@@ -62,7 +62,12 @@ class Signals:
         def started() -> Result:
             is_main = threading.current_thread() is threading.main_thread()
             with self.stop.waiting() if is_main else nullcontext():
-                session = start()
+                try:
+                    session = start()
+                except Exception as error:
+                    # Py4J takes what a signal raises in a call for a failure of its connection.
+                    self.stop.check(error)
+                    raise
             self.install()
             return session
 

@@ -34,6 +34,7 @@ from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
 from lakewriter.run.pace import Pace, restart_pause
 from lakewriter.run.prepare import add_nameless
+from lakewriter.run.stop import Stopped
 from lakewriter.source.request import Feed, RowsRequest, SparkFactory
 from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.source.streams import TableStream
@@ -130,6 +131,9 @@ class TableRun:
                     self._start()
             elif not self._query.isActive:
                 raise self._explain_end(self._query)
+        except Stopped:
+            # By a signal while Spark starts, whose call ends no other way: no query runs yet.
+            self._stop.set()
         except LakeError as error:
             self._plan_restart(error)
 
