@@ -74,12 +74,13 @@ class Disk:
         return entries if file is None else [file]
 
     def find(self, path: str) -> Entry | None:
-        """Return a file; None if there is none."""
-        try:
-            size, version = pin_local(Path(path))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return Entry(path.rpartition("/")[2], path, size, version, int(version))
+        """Return a file; None if there is none, as at the end of a link to nothing or to itself."""
+        file = Path(path)
+        with suppress(FileNotFoundError):
+            if file.exists():
+                size, version = pin_local(file)
+                return Entry(file.name, path, size, version, int(version))
+        return None
 
     def stream(self, path: str, version: str, start: int, end: int) -> Iterator[bytes]:
         """Yield the bytes ``start`` to ``end`` in blocks. Raise ``FileChangedError`` if there are fewer."""

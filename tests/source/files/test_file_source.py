@@ -86,6 +86,13 @@ def test_files_beside_folders_of_a_key_are_refused(tmp_path):
         list_stored([str(tmp_path)], {}, "s.t")
 
 
+def test_links_to_nothing_and_to_themselves_are_no_files(tmp_path):
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    (tmp_path / "b.csv").symlink_to(tmp_path / "none.csv")
+    (tmp_path / "c.csv").symlink_to(tmp_path / "c.csv")
+    assert [file.path for file in list_stored([str(tmp_path)], {}, "t").files] == [str(tmp_path / "a.csv")]
+
+
 def test_values_of_folders_are_text(tmp_path):
     write(tmp_path, day_eq_001__a_dot_csv="a\n1\n", **{"day_eq_a%2Fb__a_dot_csv": "a\n2\n"})
     (tmp_path / "day=__HIVE_DEFAULT_PARTITION__").mkdir()
