@@ -12,7 +12,7 @@ from lakewriter.records.fold import by_hand, closing, steps
 from lakewriter.records.fold.closing import Close
 from lakewriter.records.fold.steps import Step, Successions, Turn, fold
 from lakewriter.records.input_records import InputPart, Inputs, InputsIntent
-from lakewriter.records.state import Lost, Pending, TableState
+from lakewriter.records.state import FIELDS, Lost, Pending, TableState
 from tests.commit.intents import intent
 
 PACKAGE: Final = Path(by_hand.__file__).parents[2]
@@ -99,6 +99,14 @@ def test_a_step_that_is_not_valid_in_a_phase(phase: Any):
     pending = Pending(job_id="a", attempt="A1", phase=phase, since=NOW)
     with pytest.raises(Lost):
         fold(TableState(pending=pending), Close(intent(OWN), NOW, pending))
+
+
+def test_each_field_that_an_undo_takes_back_has_its_way():
+    """A new field has a class, and if it follows the source or the files, a way back. Deleted rows are counted anew."""
+    assert {name for name, follows in FIELDS.items() if follows in ("source", "files")} == {
+        *closing._TAKEN_BACK,
+        "deletes",
+    }
 
 
 def test_files_that_loads_of_a_rebuilt_state_have_read():

@@ -78,7 +78,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "deleted-keys-of-an-undo": Mutation(
         "after an undo the keys are deleted that were deleted before its load",
-        "if False:",
+        '"deleted_keys": lambda state, intent, at: state.deleted_keys',
         kinds="merged",
         held_by="tests/load/test_merged.py -k test_keys_are_deleted_as_before_where_the_delete_is_undone",
     ),

@@ -21,7 +21,7 @@ UNDO_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "undo-cursor": Mutation(
         "the cursor goes back with the load that moved it",
-        "if False:",
+        '"cursor": lambda state, intent, at: state.cursor',
         kinds="files,glue,iceberg,airbyte,estuary",
     ),
     "undo-last": Mutation(

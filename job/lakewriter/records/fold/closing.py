@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Final
 
 from lakewriter.receipt import Batch, Cursor, DeletedKeys
 from lakewriter.records.changes import Compact, Intent, Kind, Load, Merge, Refresh, Undo
-from lakewriter.records.facets import Switch, UndoneLoad
 from lakewriter.records.fold.by_hand import add_reset
 from lakewriter.records.fold.steps import UNLESS_PENDING, Step, Successions, fold, set_fields
 from lakewriter.records.input_records import Inputs, follow_load, follow_other, follow_undo
@@ -244,57 +243,81 @@ def _close_compact(state: TableState, intent: Compact, close: Close) -> dict[str
     }
 
 
+TakeBack = Callable[[TableState, Undo, datetime], Any]
+
+
 def _close_undo(state: TableState, intent: Undo, close: Close) -> dict[str, Any]:
-    """Return the fields that an undo moves. Counters stay, since no key is used twice; so do columns."""
+    """Return the fields that an undo moves: those that follow the source or the files, each by its row of
+    ``_TAKEN_BACK``. Counters stay, since no key is used twice; so do columns."""
     load = intent.undoes
     undone = Undone(job_id=load.job_id, by=intent.job_id, at=close.at, next=load.next, reason=load.reason)
-    live = tuple(other for other in state.sync.live if other.job_id != load.job_id)
-    changes: dict[str, Any] = {
-        "undone": (*state.undone, undone)[-KEPT_UNDONE:],
-        "sync": state.sync.model_copy(update={"live": live} | _list_source(load)),
-        "inputs": _unread(state, load, intent.switch),
-        # Rule types-undone
-        "types": state.types and (tuple(c for c in state.types if c.load != load.job_id) or None),
-    }
-    # Rule undo-cursor
-    if load.restores_cursor:
-        changes["cursor"] = intent.cursor_after
-    # Rule deleted-keys-of-an-undo
-    if load.restores_keys:
-        changes["deleted_keys"] = load.before.deleted_keys
-    until = close.at + timedelta(seconds=load.grace_seconds)
-    if load.grace_seconds and intent.removes:
-        entry = Retiring(job_id=intent.job_id, attempt=intent.attempt, not_before=until)
-        changes["retiring"] = (*state.retiring, entry)
-    return changes if intent.switch is None else changes | _switch_back(state, intent, intent.switch, until)
+    back = {name: take_back(state, intent, close.at) for name, take_back in _TAKEN_BACK.items()}
+    synced = {name.removeprefix("sync."): back.pop(name) for name in tuple(back) if name.startswith("sync.")}
+    sync = state.sync.model_copy(update=synced)
+    return back | {"undone": (*state.undone, undone)[-KEPT_UNDONE:], "sync": sync}
 
 
-def _list_source(load: UndoneLoad) -> dict[str, Any]:
-    """Return the fields of the source's state that become those of before the load."""
-    if not load.restores_source:
-        return {}
-    before = load.before
-    return {"source": before.source, "unfinished": before.unfinished, "begins_anew": before.begins_anew}
-
-
-def _unread(state: TableState, load: UndoneLoad, switch: Switch | None) -> Inputs | None:
+def _unread(state: TableState, intent: Undo, at: datetime) -> Inputs | None:
     """Return the record of the files that were read: after the undo of a full refresh that of before it."""
-    undone = state.find_generation(switch.before) if switch is not None else None
+    undone = state.find_generation(intent.switch.before) if intent.switch is not None else None
     inputs = undone.inputs if undone is not None else state.inputs
+    load = intent.undoes
     return follow_undo(inputs, load.job_id, state.committed, is_whole=load.restores_inputs)
 
 
-def _switch_back(state: TableState, intent: Undo, switch: Switch, until: datetime) -> dict[str, Any]:
-    """Return what else the undo of a full refresh moves: files of the refresh before it stay, its own are deleted."""
-    gone = state.find_generation(switch.before)
-    generations = tuple(other for other in state.generations if other.number != switch.before)
+def _retire_undone(state: TableState, intent: Undo, at: datetime) -> tuple[Retiring, ...]:
+    """Return the objects that are to be deleted: what a refresh shows again stays, its own files go."""
+    retiring, switch, grace = state.retiring, intent.switch, intent.undoes.grace_seconds
+    until = at + timedelta(seconds=grace)
+    if grace and intent.removes:
+        retiring = (*retiring, Retiring(job_id=intent.job_id, attempt=intent.attempt, not_before=until))
+    if switch is None:
+        return retiring
     # Rule shown-again-stays
-    retiring = tuple(entry for entry in state.retiring if entry.generation != switch.after)
+    retiring = tuple(entry for entry in retiring if entry.generation != switch.after)
+    gone = state.find_generation(switch.before)
     # Rule undone-refresh-deleted
     if gone is not None and not intent.catalog.keeps_versions:
         retiring = (*retiring, _make_retiring(gone, until))
-    return {"generations": generations, "retiring": retiring}
+    return retiring
 
+
+def _drop_generation(state: TableState, intent: Undo, at: datetime) -> tuple[Generation, ...]:
+    gone = intent.switch.before if intent.switch is not None else None
+    return tuple(other for other in state.generations if other.number != gone)
+
+
+def _go_back(name: str) -> TakeBack:
+    """Return how a field of the source's state follows an undo."""
+
+    def take_back(state: TableState, intent: Undo, at: datetime) -> Any:
+        return getattr(intent.undoes.before if intent.undoes.restores_source else state.sync, name)
+
+    return take_back
+
+
+_TAKEN_BACK: Final[Mapping[str, TakeBack]] = {
+    # Rule undo-cursor
+    "cursor": lambda state, intent, at: intent.cursor_after if intent.undoes.restores_cursor else state.cursor,
+    "inputs": _unread,
+    "sync.source": _go_back("source"),
+    "sync.unfinished": _go_back("unfinished"),
+    "sync.begins_anew": _go_back("begins_anew"),
+    "sync.live": lambda state, intent, at: tuple(
+        load for load in state.sync.live if load.job_id != intent.undoes.job_id
+    ),
+    "generations": _drop_generation,
+    "retiring": _retire_undone,
+    # Rule deleted-keys-of-an-undo
+    "deleted_keys": lambda state, intent, at: (
+        intent.undoes.before.deleted_keys if intent.undoes.restores_keys else state.deleted_keys
+    ),
+    # Rule types-undone
+    "types": lambda state, intent, at: (
+        state.types and (tuple(column for column in state.types if column.load != intent.undoes.job_id) or None)
+    ),
+}
+"""How each field that follows the source or the files follows an undo; ``deletes`` is looked at after every change."""
 
 _CLOSES: Final[Mapping[Kind, Callable[[TableState, Any, Close], dict[str, Any]]]] = {
     "load": _close_load,
