@@ -52,6 +52,31 @@ def test_loggers_of_other_threads_are_plain(monkeypatch):
     assert logging.getLogger("tests.silenced").level == logging.CRITICAL
 
 
+STOPPED = """
+import os, types
+from pyspark import java_gateway
+from lakewriter.source.session import open_spark_session
+from lakewriter.run.stop import Stopped
+launch, begun = java_gateway.Popen, []
+def note(*arguments, **options):
+    begun.append(launch(*arguments, **options))
+    return begun[-1]
+def stop(_):
+    raise Stopped("SIGTERM")
+java_gateway.Popen, java_gateway.time = note, types.SimpleNamespace(sleep=stop)
+try:
+    open_spark_session("stopped")
+except Stopped:
+    print(len(begun), begun[0].returncode)
+"""
+
+
+def test_java_ends_with_a_start_that_is_stopped():
+    """It stayed behind, without a parent: the folder was gone in which it was to write its port."""
+    done = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("1 -9\n", "")
+
+
 SCRIPT = """
 from lakewriter.source.session import open_spark_session
 import tests.source.tables as tables

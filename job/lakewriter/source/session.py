@@ -11,13 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
+from subprocess import Popen
 from typing import Any, Final
 
 import pyspark
 
 # A PySparkLogger imports it when it is made; that must not wait for another thread's import while it keeps others out.
 import pyspark.logger.worker_io
-from pyspark import SparkContext
+from pyspark import SparkContext, java_gateway
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
@@ -203,7 +204,7 @@ def _open_local(builder: SparkSession.Builder, tasks: int, only_python: bool) ->
         "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _QUICK_JAVA),
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
     }
-    with _set_environment(environment):
+    with _set_environment(environment), _ending_java():
         try:
             return builder.getOrCreate()
         except PySparkException as error:
@@ -255,6 +256,33 @@ def _write_launcher(scratch: Path, java: Path) -> Path:
     launcher.write_text(_LAUNCHER.format(module=_ABSENT_MODULE, java=java), "utf-8")
     launcher.chmod(0o700)
     return launcher.parents[1]
+
+
+@contextmanager
+def _ending_java() -> Iterator[None]:
+    """End Java if the start of Spark is interrupted before both are connected.
+
+    PySpark removes the folder in which Java is to write its port. Java fails to, and its other threads keep it alive.
+    """
+    processes: list[Popen[bytes]] = []
+    gateway: Any = java_gateway
+    launch = gateway.Popen
+
+    def note(*arguments: Any, **options: Any) -> Popen[bytes]:
+        processes.append(launch(*arguments, **options))
+        return processes[-1]
+
+    gateway.Popen = note
+    try:
+        yield
+    except BaseException:
+        if SparkContext._gateway is None:
+            for process in processes:
+                process.kill()
+                process.wait()
+        raise
+    finally:
+        gateway.Popen = launch
 
 
 @contextmanager
