@@ -110,14 +110,10 @@ class Undo:
         chosen = reversed(table.loads[position:]) if self._through else [table.loads[position]]
         undoings: list[Undoing] = []
         for load in chosen:
+            if undoings:
+                table = _leave(table, undoings[-1])
             plan = self._plan_load(table, load.job_id, tuple(undoing.job_id for undoing in undoings))
             undoings.append(Undoing(table_id, load.job_id, plan))
-            # The next one is planned as if this one were gone.
-            left = tuple(other for other in table.loads if other != load)
-            state = plan.leave(table.state, table.control.find_time())
-            entries = table.reports.entries
-            reports = TableReports(table.control, {**entries, make_undo_job_id(load.job_id): entries[load.job_id]})
-            table = replace(table, reports=reports, state=state, loads=left)
         return undoings
 
     def _plan_load(self, table: TableLoads, job_id: str, gone: tuple[str, ...] = ()) -> UndoPlan:
@@ -183,6 +179,18 @@ class Undo:
         key = control.keys.begin(attempt.job_id, attempt.id)
         control.write_once(key, attempts.make_begin_record(attempt, {}))
         return attempt
+
+
+def _leave(table: TableLoads, undoing: Undoing) -> TableLoads:
+    """Return the table as an undo that is only planned leaves it: the next one is planned as if its load were gone."""
+    assert undoing.plan is not None
+    entries, job_id = table.reports.entries, undoing.job_id
+    return replace(
+        table,
+        reports=TableReports(table.control, {**entries, make_undo_job_id(job_id): entries[job_id]}),
+        state=undoing.plan.leave(table.state, table.control.find_time()),
+        loads=tuple(load for load in table.loads if load.job_id != job_id),
+    )
 
 
 def _read_intent(control: Control, load: TableReport) -> Intent:
