@@ -11,7 +11,7 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import FilesOnly
 from lakewriter.receipt import Part, Receipt
 from lakewriter.records.actions import FilesAction, GlueAction
-from lakewriter.records.changes import KINDS, Effects, Kind, Load, require_able
+from lakewriter.records.changes import KINDS, Effects, Kind, Load, lets_loads_go_on, require_able
 from lakewriter.records.facets import CompactIntent, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
 from lakewriter.records.fold.closing import Close, choose_last_job
 from lakewriter.records.fold.steps import fold
@@ -202,3 +202,4 @@ LAST_JOBS = [
 def test_job_ids_say_what_their_changes_are(job_id: str, is_load: bool, last: str):
     assert is_id_of_load(job_id) == is_load
     assert choose_last_job(TableState(last_job="a"), job_id) == last
+    assert lets_loads_go_on(job_id) == (last == "a")

@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.rebuild import ask_catalog, rebuild
 from lakewriter.operate.repair import abandon
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
+from tests.support.narrow import need
 
 CALL = "_make_api_call"
 
@@ -123,6 +125,27 @@ def test_keys_are_deleted_as_before_where_the_delete_is_undone(tmp_path, aws, bu
     load(users, "c", (1, 3, "a"))
     load(users, "d", (1, 1, "old"))
     assert rows(users) == [(1, 3, "a"), (2, 1, "x")]
+
+
+def test_a_compaction_without_its_snapshot_or_its_intent(tmp_path, aws, bucket):
+    """Readers see the same rows before it, so it is no difference that they do not see it; a lost state that is rebuilt
+    without its intent counts it as before."""
+    users = make(tmp_path, aws)
+    for number in range(2):
+        load(users, f"job-{number}", (1, number, "a"))
+    (table,), control, before = users.spec.tables, users.pipeline.first_control, users.iceberg().current_snapshot()
+    report = need(Compaction(users.pipeline, table, 2**30).run())
+    aws.hide_missing = False
+    users.iceberg().manage_snapshots().set_current_snapshot(before.snapshot_id).commit()
+    assert (rows(users), users.differences()) == ([(1, 1, "a")], [])
+    assert (users.state.compactions, users.state.last_job) == (1, "job-1")
+    for key in (
+        control.keys.state(control.table_id),
+        control.keys.intent(report.job_id, report.attempt, control.table_id),
+    ):
+        aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    rebuild(control, table, ask_catalog(users.spec, table, users.pipeline.clients), "a drill", None, from_start=True)
+    assert (users.state.compactions, users.state.last_job) == (1, "job-1")
 
 
 @pytest.mark.spark

@@ -52,6 +52,7 @@ from lakewriter.records.state import TableState
 from lakewriter.records.sync_records import SyncIntent
 from lakewriter.report import COUNTS, Counts, TableHealth, TableReport, join_first
 from lakewriter.spec.access import KeyNames
+from lakewriter.spec.load_ids import find_job_ids
 
 Kind = Literal["load", "merge", "refresh", "replace_partitions", "undo", "compact"]
 
@@ -520,7 +521,7 @@ class Undo(Intent):
         return cursors | {"undoes": self.undoes.job_id}
 
 
-KINDS: Final[Mapping[Kind, type[Intent]]] = {
+KINDS: Final[Mapping[str, type[Intent]]] = {
     "load": Load,
     "merge": Merge,
     "refresh": Refresh,
@@ -533,6 +534,12 @@ KINDS: Final[Mapping[Kind, type[Intent]]] = {
 def parse_intent(key: str, body: bytes) -> Intent:
     """Parse the intent in ``body``; ``PENDING_UNRECOVERABLE`` where it cannot be read."""
     return parse_kind(KINDS, key, body)
+
+
+def lets_loads_go_on(job_id: str) -> bool:
+    """Return whether a change of this job id, whose intent may be gone, leaves loads valid that began before it."""
+    ids = find_job_ids(job_id)
+    return ids is not None and KINDS[ids.kind].lets_loads_go_on
 
 
 def require_able(effects: Effects, works: Container[type]) -> None:

@@ -30,7 +30,6 @@ class JobIds:
 
     kind            the kind of their intents
     one, many       what such a change is called, and several of them
-    becomes_last    whether it is the last job of its table then, so that no continuous run goes on from the one before
     why_not_undone  why it cannot be undone, as it follows what the change is called; blank where a search finds that
     """
 
@@ -38,7 +37,6 @@ class JobIds:
     kind: str
     one: str
     many: str
-    becomes_last: bool = True
     why_not_undone: str = ""
 
     @property
@@ -55,7 +53,6 @@ JOB_IDS: Final = (
         "compact",
         "a compaction",
         "compactions",
-        becomes_last=False,
         why_not_undone="which changes no rows: there is nothing to undo",
     ),
 )

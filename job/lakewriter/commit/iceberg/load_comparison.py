@@ -26,7 +26,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.errors import LoadGoneError, SchemaIncompatibleError
 from lakewriter.records.actions import IcebergAction
-from lakewriter.records.changes import Compact, Intent
+from lakewriter.records.changes import Intent
 
 
 class LoadComparison:
@@ -49,7 +49,7 @@ class LoadComparison:
 
     def _compare_table(self, table: Table | None) -> None:
         why = explain_absence(table, self._intent)
-        if why is not None and table is not None and isinstance(self._intent, Compact):
+        if why is not None and table is not None and self._intent.lets_loads_go_on:
             # An undo, or another writer, went back to a snapshot before the compaction: readers see the same rows in
             # other files.
             self._notes.append(f"readers do not see the files of {self._intent.job_id!r}: {why}")

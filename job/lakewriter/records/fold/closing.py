@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from lakewriter.receipt import Batch, Cursor, DeletedKeys
-from lakewriter.records.changes import Compact, Intent, Kind, Load, Merge, Refresh, Undo
+from lakewriter.records.changes import Compact, Intent, Kind, Load, Merge, Refresh, Undo, lets_loads_go_on
 from lakewriter.records.fold.by_hand import add_reset
 from lakewriter.records.fold.steps import UNLESS_PENDING, Step, Successions, fold, set_fields
 from lakewriter.records.input_records import Inputs, follow_load, follow_other, follow_undo
@@ -28,7 +28,7 @@ from lakewriter.records.state import (
 )
 from lakewriter.records.sync_records import Live, SyncState, advance_sync
 from lakewriter.report import TableHealth
-from lakewriter.spec.load_ids import REPLAY, find_job_ids, make_next_job_id
+from lakewriter.spec.load_ids import REPLAY, make_next_job_id
 
 KEPT_UNDONE: Final = 100
 """How many undone loads a state names; the undo's report names older ones."""
@@ -90,10 +90,9 @@ def _count(state: TableState, job_id: str, at: datetime, started: datetime) -> T
 
 def choose_last_job(state: TableState, job_id: str) -> str | None:
     """Return the table's last job after the commit of ``job_id``. A continuous run continues only if the last job is
-    its own batch, so changes that read nothing of its source do not count: a replay, and a change whose job ids say so,
-    such as a compaction."""
-    ids = find_job_ids(job_id)
-    if ids is not None and not ids.becomes_last:
+    its own batch, so changes that read nothing of its source do not count: a replay, and a change that lets loads go
+    on, such as a compaction."""
+    if lets_loads_go_on(job_id):
         return state.last_job
     is_between = job_id.startswith(REPLAY) and state.last_batch is not None
     return state.last_job if is_between else job_id
