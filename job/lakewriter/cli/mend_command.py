@@ -27,6 +27,10 @@ PRINTED: Final = {
 for."""
 
 
-@click.group(cls=LazyGroup, groups={"Commands": VERBS})
+@click.group(
+    cls=LazyGroup,
+    groups={"Commands": VERBS},
+    help=f"Undo a load, compact a table, load its bad rows or repair its state: {', '.join(VERBS)}.",
+)
 def mend() -> None:
-    """Undo a load, compact a table, load its bad rows or repair its state: undo, compact, replay, reset, rebuild."""
+    """Choose one of these commands, as its help describes."""
