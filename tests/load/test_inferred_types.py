@@ -425,6 +425,24 @@ def test_a_full_refresh_begins_anew_unless_the_catalog_keeps_its_columns(tmp_pat
         assert [column.type for column in own.state.types if column.name == "v"] == [kind]
 
 
+@pytest.mark.parametrize(
+    ("catalog", "kinds"),
+    [("none", ["bigint", "double", "bigint"]), ("glue", ["bigint", "double", "bigint"])],
+    ids=["files", "glue"],
+)
+def test_an_undo_of_a_full_refresh_brings_the_types_of_before_back(tmp_path, aws, bucket, catalog, kinds):
+    """Without them the next load of a table that is appended to might give a column of the older files another type."""
+    own = Refreshed(tmp_path, aws, catalog, read={"format": "json", "path": "users"})
+    (tmp_path / "users").mkdir()
+    seen = []
+    for job, value in zip("ab", ("1", "1.5"), strict=True):
+        (tmp_path / "users" / "0.json").write_text(doc(value), "utf-8")
+        assert own.run(job).status == "done"
+        seen += [column.type for column in own.state.types if column.name == "v"]
+    own.undo("b").run()
+    assert [*seen, *(column.type for column in own.state.types or () if column.name == "v")] == kinds
+
+
 @pytest.mark.parametrize("place", in_turn(*PLACES))
 @pytest.mark.parametrize("second", ["1.5", "2"], ids=["another type", "the same type"])
 def test_two_loads_at_once(local, place, second):

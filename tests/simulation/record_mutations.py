@@ -101,7 +101,7 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "types-undone": Mutation(
         "an undo forgets the types that only its load has given",
-        '"types": lambda state, intent, at: state.types',
+        "return state.types",
         held_by="tests/load/test_inferred_types.py",
     ),
     "names-given": Mutation(

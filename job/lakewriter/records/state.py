@@ -89,14 +89,15 @@ class Retiring(ControlObject):
 
 class Generation(ControlObject):
     """A full refresh that can be shown to readers: its load, and the number that its folder is named by. ``inputs`` are
-    the files that loads had read before it, which count again once it is undone; a state names them, so that they are
-    not cleared away."""
+    the files that loads had read before it, ``types`` those that their values had given: both count again once it is
+    undone. A state names the files, so that they are not cleared away."""
 
     number: int
     job_id: str
     attempt: str
     started: datetime
     inputs: Inputs | None = Field(None, exclude_if=is_none)
+    types: tuple[InferredType, ...] | None = Field(None, exclude_if=is_none)
 
 
 class DroppedPartition(ControlObject):

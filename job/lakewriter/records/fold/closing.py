@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
-from lakewriter.receipt import Batch, Cursor, DeletedKeys
+from lakewriter.receipt import Batch, Cursor, DeletedKeys, InferredType
 from lakewriter.records.changes import Compact, Intent, Kind, Load, Merge, Refresh, Undo, lets_loads_go_on
 from lakewriter.records.fold.by_hand import add_reset
 from lakewriter.records.fold.steps import UNLESS_PENDING, Step, Successions, fold, set_fields
@@ -206,6 +206,7 @@ def _close_refresh(state: TableState, intent: Refresh, close: Close) -> dict[str
         attempt=intent.attempt,
         started=intent.started,
         inputs=state.inputs,
+        types=state.types,
     )
     generations = (*state.generations, generation)
     changes["generation"] = max(state.generation, switch.after)
@@ -281,6 +282,16 @@ def _retire_undone(state: TableState, intent: Undo, at: datetime) -> tuple[Retir
     return retiring
 
 
+def _forget_types(state: TableState, intent: Undo, at: datetime) -> tuple[InferredType, ...] | None:
+    """Return the types of the columns of the table's files: after the undo of a full refresh those of before it. A
+    catalog with versions keeps its columns."""
+    undone = state.find_generation(intent.switch.before) if intent.switch is not None else None
+    if undone is not None and not intent.catalog.keeps_versions:
+        return undone.types
+    # Rule types-undone
+    return state.types and (tuple(column for column in state.types if column.load != intent.undoes.job_id) or None)
+
+
 def _drop_generation(state: TableState, intent: Undo, at: datetime) -> tuple[Generation, ...]:
     gone = intent.switch.before if intent.switch is not None else None
     return tuple(other for other in state.generations if other.number != gone)
@@ -311,10 +322,7 @@ _TAKEN_BACK: Final[Mapping[str, TakeBack]] = {
     "deleted_keys": lambda state, intent, at: (
         intent.undoes.before.deleted_keys if intent.undoes.restores_keys else state.deleted_keys
     ),
-    # Rule types-undone
-    "types": lambda state, intent, at: (
-        state.types and (tuple(column for column in state.types if column.load != intent.undoes.job_id) or None)
-    ),
+    "types": _forget_types,
 }
 """How each field that follows the source or the files follows an undo; ``deletes`` is looked at after every change."""
 
