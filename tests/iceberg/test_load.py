@@ -121,7 +121,7 @@ def test_evolution(lake, second, expected):
 
 
 def test_table_without_rows(lake):
-    lake.write(table("cities", lake.csv("cities.csv", "id,name\n")))
+    lake.write(table("cities", lake.csv("cities.csv", "id,name\n"), columns={"id": "int", "name": "string"}))
     assert [(t.status, t.rows, t.files) for t in lake.load("a").tables] == [("done", 0, 0)]
     assert (len(lake.table("cities").schema().fields), lake.table("cities").current_snapshot()) == (7, None)
 
