@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 import pytest
 
 from lakewriter.commit.attempt import Attempt
+from lakewriter.records.changes import KINDS
 from lakewriter.records.fold import by_hand, closing, steps
 from lakewriter.records.fold.closing import Close
 from lakewriter.records.fold.steps import Step, Successions, Turn, fold
@@ -99,6 +100,10 @@ def test_a_step_that_is_not_valid_in_a_phase(phase: Any):
     pending = Pending(job_id="a", attempt="A1", phase=phase, since=NOW)
     with pytest.raises(Lost):
         fold(TableState(pending=pending), Close(intent(OWN), NOW, pending))
+
+
+def test_each_kind_of_change_leaves_something():
+    assert closing._CLOSES.keys() == KINDS.keys()
 
 
 def test_each_field_that_an_undo_takes_back_has_its_way():
