@@ -45,6 +45,7 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "a load that stands for others burns their job ids",
         "if intent.repeats is None:",
         kinds="files,glue,iceberg,airbyte,estuary",
+        held_by="tests/commit/test_changes.py -k test_job_ids_that_a_load_stands_for_load_nothing_any_more",
     ),
     "undone-refresh-deleted": Mutation(
         "an undone refresh's own files are deleted",

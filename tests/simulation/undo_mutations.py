@@ -10,6 +10,7 @@ UNDO_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "an undo binds only to the table it was planned on",
         "return False",
         kinds="files,glue,iceberg,airbyte,estuary",
+        held_by="tests/commit/test_attempt.py -k test_what_may_change_before_a_change_is_bound",
     ),
     "undo-binds-first": Mutation(
         "nothing is deleted before the undo is bound",
