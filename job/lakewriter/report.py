@@ -283,7 +283,7 @@ class TableReport(TableFigures):
     compacted: CompactCounts | None = None
     """The work of a compaction, which loads no rows."""
     abandoned: Literal["before_catalog", "without_intent"] | None = None
-    """How a person has given the change up when its files were visible, so that its catalog may lack it. Without its
+    """Set where a person gave the change up when its files were visible, so that its catalog may lack it. Without its
     intent its rows are not known either."""
 
     @property

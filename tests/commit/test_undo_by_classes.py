@@ -10,13 +10,14 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.receipt import Cursor, InferredType
 from lakewriter.records.actions import CatalogAction, FilesAction, IcebergAction
 from lakewriter.records.changes import Intent, Load, Merge, Refresh, ReplacePartitions
-from lakewriter.records.facets import Before, MergeIntent, Switch, UndoneLoad
+from lakewriter.records.facets import MergeIntent, Switch, UndoneLoad
 from lakewriter.records.fold.by_hand import SetCursor
 from lakewriter.records.fold.closing import Close
 from lakewriter.records.fold.steps import fold
 from lakewriter.records.input_records import InputPart, Inputs, InputsIntent
 from lakewriter.records.state import FIELDS, Pending, TableState
 from lakewriter.records.sync_records import SourceState, SyncIntent
+from lakewriter.run.table_intent import _note_before
 from lakewriter.spec.catalogs import GlueService
 from tests.commit.intents import intent
 from tests.commit.test_histories import receipt
@@ -67,7 +68,7 @@ class History:
             fields["switch"] = Switch(before=shown, after=state.generation + 1, keep_seconds=3600.0)
         files = (receipt(own.job_id, "u", [1], 0),) if rng.random() < 0.8 else ()
         load = intent(own, files, state.cursor, after, kind=kind, **fields)
-        return load.model_copy(update={"before": note_before(state)})
+        return load.model_copy(update={"before": _note_before(state)})
 
     def make_fields(self, own: Attempt) -> dict[str, Any]:
         """Of a load, whatever its kind."""
@@ -106,17 +107,6 @@ class History:
         return intent(
             undo, (), self.state.cursor, cursor, kind="undo", catalog=self.catalog, undoes=undone, switch=back
         )
-
-
-def note_before(state: TableState) -> Before:
-    """What a load's record keeps of the state before it."""
-    return Before(
-        source=state.sync.source,
-        unfinished=state.sync.unfinished,
-        begins_anew=state.sync.begins_anew,
-        deleted_keys=state.deleted_keys,
-        knows_inputs=state.knows_inputs or not state.committed,
-    )
 
 
 def read(state: TableState, name: str) -> Any:

@@ -306,8 +306,9 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
         # Rule quarantine-superseded
         strays = _select_bad_rows(files, strays)
     report = control.read_report(attempt.job_id)
+    is_bound = control.state.recall().is_bound(attempt.job_id, attempt.id)
     # Rule look-before-abort
-    if _is_bound(control.state.recall(), attempt) or (report is not None and report.attempt == attempt.id):
+    if is_bound or (report is not None and report.attempt == attempt.id):
         return
     try:
         abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
@@ -323,11 +324,6 @@ def _try_move(control: Control, step: Step) -> bool:
     except Lost:
         return False
     return True
-
-
-def _is_bound(state: TableState, attempt: Attempt) -> bool:
-    pending = state.pending
-    return pending is not None and (pending.job_id, pending.attempt) == (attempt.job_id, attempt.id)
 
 
 def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receipt], attempt: Attempt) -> None:

@@ -291,6 +291,11 @@ class TableState(ControlObject):
         entry = self.running.get(job_id)
         return entry is not None and entry.attempt == attempt
 
+    def is_bound(self, job_id: str, attempt: str) -> bool:
+        """Return whether the intent of this attempt is pending."""
+        pending = self.pending
+        return pending is not None and (pending.job_id, pending.attempt) == (job_id, attempt)
+
     def list_running_except(self, job_id: str) -> dict[str, Running]:
         """Return ``running`` without one job."""
         return {job: entry for job, entry in self.running.items() if job != job_id}

@@ -13,7 +13,7 @@ from lakewriter.records.sync_records import SyncState
 from lakewriter.report import format_count
 
 KEPT_RESETS: Final = 20
-"""How many changes by hand a state names."""
+"""The most changes by hand that a state names."""
 
 
 def add_reset(state: TableState, at: datetime, what: str, reason: str, **more: str) -> tuple[Reset, ...]:

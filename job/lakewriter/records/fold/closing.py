@@ -31,13 +31,13 @@ from lakewriter.report import TableHealth
 from lakewriter.spec.load_ids import REPLAY, make_next_job_id
 
 KEPT_UNDONE: Final = 100
-"""How many undone loads a state names; the undo's report names older ones."""
+"""The most undone loads that a state names; the undo's report names older ones."""
 
 KEPT_GENERATIONS: Final = 100
-"""How many full refreshes of a table keep their files, however often it is refreshed: a state names each."""
+"""The most full refreshes of a table that keep their files, however often it is refreshed: a state names each."""
 
 KEPT_PARTITIONS: Final = 100
-"""How many dropped partitions a state names."""
+"""The most dropped partitions that a state names."""
 
 LATE: Final = timedelta(days=1)
 """For so long a call of a process that was held up may still come, since its credentials last for hours."""
@@ -324,7 +324,8 @@ _TAKEN_BACK: Final[Mapping[str, TakeBack]] = {
     ),
     "types": _forget_types,
 }
-"""How each field that follows the source or the files follows an undo; ``deletes`` is looked at after every change."""
+"""The way back of each field that follows the source or the files, in an undo; ``deletes`` is
+looked at after every change."""
 
 _CLOSES: Final[Mapping[Kind, Callable[[TableState, Any, Close], dict[str, Any]]]] = {
     "load": _close_load,

@@ -116,8 +116,7 @@ class Fence(Step):
     attempt: str
 
     def _apply(self, state: TableState) -> TableState:
-        pending = state.pending
-        is_bound = pending is not None and (pending.job_id, pending.attempt) == (self.job_id, self.attempt)
+        is_bound = state.is_bound(self.job_id, self.attempt)
         if is_bound or not state.is_registered(self.job_id, self.attempt):
             raise Lost
         return state
@@ -125,7 +124,7 @@ class Fence(Step):
 
 @dataclass(frozen=True)
 class Leave(Fence):
-    """An attempt that has staged nothing is no longer registered."""
+    """An attempt that has staged nothing is removed from the registered ones."""
 
     def _apply(self, state: TableState) -> TableState:
         return set_fields(super()._apply(state), running=state.list_running_except(self.job_id))
