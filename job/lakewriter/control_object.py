@@ -1,11 +1,11 @@
 """Read control objects so that releases can be mixed: keep unknown fields, refuse what this release must not touch."""
 
 import json
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lakewriter.errors import PendingUnrecoverableError
 
@@ -47,29 +47,10 @@ _REMEDY: Final = (
 )
 
 
-def is_none(value: object) -> bool:
-    """Return whether a value is None, so that its field is left out: objects are read many times."""
-    return value is None
-
-
-def is_false(value: bool) -> bool:
-    """Return whether a mark is false, so that its field is left out."""
-    return not value
-
-
-def is_blank(value: str) -> bool:
-    """Return whether a text is blank, so that its field is left out."""
-    return not value
-
-
-def is_empty(value: Sized) -> bool:
-    """Return whether a list is empty, so that its field is left out."""
-    return not len(value)
-
-
-def is_zero(value: int) -> bool:
-    """Return whether a number is zero, so that its field is left out."""
-    return value == 0
+def sparse(default: Any) -> Any:
+    """Declare a field that is left out of the object while it has its default: objects are read many times, and a
+    person reads what they say."""
+    return Field(default, exclude_if=lambda value: value == default)
 
 
 class ControlObject(BaseModel):

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from lakewriter.control_object import ControlObject, is_blank, is_empty, is_false, is_none, is_zero
+from lakewriter.control_object import ControlObject, sparse
 
 COPIED: Final = "copied"
 """The engine of a file that belongs to a record, and has no rows of its own."""
@@ -71,9 +71,9 @@ class Cursor(ControlObject):
 
     type: str
     text: str
-    edge: tuple[str, ...] = Field((), exclude_if=is_empty)
-    topic: str = Field("", exclude_if=is_blank)
-    shapes: TextShapes | None = Field(None, exclude_if=is_none)
+    edge: tuple[str, ...] = sparse(())
+    topic: str = sparse("")
+    shapes: TextShapes | None = sparse(None)
 
     def __init__(self, type: str, text: str, **later: Any) -> None:  # noqa: A002 - the field's name
         fields = {"type": type, "text": text}
@@ -127,10 +127,10 @@ class RepeatedFiles(ControlObject):
 
     files: int | None = None
     again: int = 0
-    changed: int = Field(0, exclude_if=is_zero)
-    left_out: int = Field(0, exclude_if=is_zero)
-    rows: int | None = Field(None, exclude_if=is_none)
-    allowed: bool = Field(False, exclude_if=is_false)
+    changed: int = sparse(0)
+    left_out: int = sparse(0)
+    rows: int | None = sparse(None)
+    allowed: bool = sparse(False)
 
     @property
     def is_silent(self) -> bool:
@@ -156,8 +156,8 @@ class Verdict(ControlObject):
     found: str
     expected: str
     samples: tuple[str, ...] = ()
-    by: str | None = Field(None, exclude_if=is_none)
-    reason: str | None = Field(None, exclude_if=is_none)
+    by: str | None = sparse(None)
+    reason: str | None = sparse(None)
 
 
 class InferredColumn(ControlObject):
@@ -180,7 +180,7 @@ class GivenName(ControlObject):
 
     source: str
     name: str
-    within: tuple[str, ...] = Field((), exclude_if=is_empty)
+    within: tuple[str, ...] = sparse(())
 
 
 class InferredType(ControlObject):
@@ -193,9 +193,9 @@ class InferredType(ControlObject):
 
     name: str
     type: str
-    fields: tuple["InferredType", ...] = Field((), exclude_if=is_empty)
-    beyond_double: bool = Field(False, exclude_if=is_false)
-    load: str = Field("", exclude_if=is_blank)
+    fields: tuple["InferredType", ...] = sparse(())
+    beyond_double: bool = sparse(False)
+    load: str = sparse("")
 
     def is_same_type(self, other: "InferredType") -> bool:
         """Return whether both are one type, whatever order their fields have."""
@@ -328,12 +328,12 @@ class Receipt(ControlObject):
     changes: int = 0
     change_samples: tuple[str, ...] = ()
     undeclared: Mapping[str, int] = Field(default_factory=dict)
-    changed: tuple[ChangedValues, ...] = Field((), exclude_if=is_empty)
-    observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
-    violations: Mapping[str, Violations] = Field(default_factory=dict, exclude_if=is_empty)
-    blank_lines: int = Field(0, exclude_if=is_zero)
-    absent: Absent | None = Field(None, exclude_if=is_none)
-    orders: Mapping[str, TextShapes] = Field(default_factory=dict, exclude_if=is_empty)
+    changed: tuple[ChangedValues, ...] = sparse(())
+    observed: Mapping[str, Observed] = sparse({})
+    violations: Mapping[str, Violations] = sparse({})
+    blank_lines: int = sparse(0)
+    absent: Absent | None = sparse(None)
+    orders: Mapping[str, TextShapes] = sparse({})
     task_attempt: int = 0
     columns: Mapping[str, ColumnStatistics] = Field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()
@@ -409,11 +409,11 @@ class Totals(ControlObject):
     changed: tuple[ChangedValues, ...] = ()
     requests: Mapping[str, int] = Field(default_factory=dict)
     is_repeated: bool = False
-    observed: Mapping[str, Observed] = Field(default_factory=dict, exclude_if=is_empty)
-    violations: Mapping[str, Violations] = Field(default_factory=dict, exclude_if=is_empty)
-    blank_lines: int = Field(0, exclude_if=is_zero)
-    absent: Absent | None = Field(None, exclude_if=is_none)
-    orders: Mapping[str, TextShapes] = Field(default_factory=dict, exclude_if=is_empty)
+    observed: Mapping[str, Observed] = sparse({})
+    violations: Mapping[str, Violations] = sparse({})
+    blank_lines: int = sparse(0)
+    absent: Absent | None = sparse(None)
+    orders: Mapping[str, TextShapes] = sparse({})
 
 
 class ReceiptPart(ControlObject):

@@ -13,7 +13,7 @@ from lakewriter.receipt import Part, Receipt
 from lakewriter.records.actions import FilesAction, GlueAction
 from lakewriter.records.changes import KINDS, Effects, Kind, Load, lets_loads_go_on, require_able
 from lakewriter.records.facets import CompactIntent, MergeIntent, Quarantine, Removal, Switch, UndoneLoad
-from lakewriter.records.fold.closing import Close, choose_last_job
+from lakewriter.records.fold.closing import Close, CloseBlindly, choose_last_job
 from lakewriter.records.fold.steps import fold
 from lakewriter.records.state import LOADED_AGAIN, DroppedPartition, Generation, Retiring, TableState, Undone
 from lakewriter.report import COUNTS, CompactCounts, Counts, MergeCounts, TableReport
@@ -178,14 +178,17 @@ GO_ON = [
     ({}, 2),
     ({"kind": "refresh"}, 2),
     ({"kind": "undo", "undoes": UndoneLoad(job_id="b", attempt="A", files=1, rows=1, reason="r", next="b.r2")}, 2),
-    ({"kind": "compact"}, 3),
+    ({"kind": "compact", "job_id": "compact.s.t.4"}, 3),
 ]
 
 
 @pytest.mark.parametrize(("of", "compactions"), GO_ON)
 def test_changes_that_let_loads_go_on_are_counted(of: dict[str, Any], compactions: int):
     state = TableState(compactions=2)
-    assert fold(state, Close(intent(OWN, **of), NOW, None)).compactions == compactions
+    change = intent(OWN, **of)
+    assert fold(state, Close(change, NOW, None)).compactions == compactions
+    # A person ends it without its intent.
+    assert fold(state, CloseBlindly(change.job_id, NOW, NOW)).compactions == compactions
 
 
 LAST_JOBS = [

@@ -1,11 +1,13 @@
 """Types that a table's state keeps, and loads that may give theirs."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.receipt import InferredType
+from lakewriter.records.facets import Switch, UndoneLoad
 from lakewriter.records.fold.closing import Close
 from lakewriter.records.fold.steps import fold, may_bind
 from lakewriter.records.state import Running, TableState
@@ -61,6 +63,7 @@ def test_a_load_whose_types_another_one_gave(before, now, given, may):
     assert TableState(types=now).accepts_types(given, TableState(types=before)) is may
 
 
+UNDONE = UndoneLoad(job_id="a", attempt="a1", files=1, rows=1, reason="r", next="a.r2")
 OWN = Attempt("p", "a", "a1", datetime(2024, 3, 1, tzinfo=UTC), timedelta(days=30))
 
 
@@ -78,3 +81,29 @@ def test_a_full_refresh_has_the_types_of_its_own_files():
     assert fold(state, Close(change, OWN.started, None)).types == of("a", DOUBLE)
     kept = fold(state, Close(recast(change, "replace_partitions"), OWN.started, None))
     assert kept.types == (DOUBLE, *of("x", STRUCT))
+
+
+TEXT, TRUTH = InferredType(name="n", type="string"), InferredType(name="o", type="boolean")
+
+
+@pytest.mark.parametrize(
+    ("refresh", "later", "left"),
+    [
+        ((DOUBLE,), None, of("x", LONG, STRUCT)),
+        (None, None, of("x", LONG, STRUCT)),
+        # What loads after the refresh have given stays, as their files do.
+        ((DOUBLE,), (TEXT,), (*of("x", LONG, STRUCT), *of("b", TEXT))),
+        ((TEXT,), (TEXT, TRUTH), (*of("x", LONG, STRUCT), TEXT, *of("b", TRUTH))),
+        ((TEXT,), (LONGER,), (*of("x", LONG), STRUCT.join(LONGER))),
+    ],
+)
+def test_types_after_the_undo_of_a_full_refresh(refresh, later, left):
+    """Its own go, and those of the files before it come back."""
+    state = TableState(types=of("x", LONG, STRUCT), generation=3)
+    for change in (
+        intent(OWN, kind="refresh", types=refresh, switch=Switch(before=3, after=4)),
+        intent(replace(OWN, job_id="b"), types=later),
+        intent(replace(OWN, job_id="undo.a"), kind="undo", undoes=UNDONE, switch=Switch(before=4, after=3)),
+    ):
+        state = fold(state, Close(change, OWN.started, None))
+    assert state.types == left

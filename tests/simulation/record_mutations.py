@@ -86,7 +86,7 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "types-kept": Mutation(
         "the types that the values of a load have given stay in the state",
-        "types.setdefault(column.name, noted)",
+        "types.setdefault(column.name, column)",
         held_by="tests/commit/test_inferred_types.py",
     ),
     "types-bound": Mutation(
@@ -101,7 +101,7 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "types-undone": Mutation(
         "an undo forgets the types that only its load has given",
-        "return state.types",
+        "stay = state.types",
         held_by="tests/load/test_inferred_types.py",
     ),
     "names-given": Mutation(

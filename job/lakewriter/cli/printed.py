@@ -5,9 +5,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
-
-from lakewriter.control_object import is_none
+from lakewriter.control_object import sparse
 from lakewriter.errors import LakeError
 from lakewriter.operate.adoption import LeftFiles
 from lakewriter.operate.health import Health
@@ -71,7 +69,7 @@ class PolicyReport(Model):
 
     version: Literal[1] = 1
     roles: tuple[Role, ...]
-    bucket_policy: Mapping[str, Any] | None = Field(None, exclude_if=is_none)
+    bucket_policy: Mapping[str, Any] | None = sparse(None)
 
 
 class LoadSummary(Model):
@@ -311,7 +309,7 @@ class CompactReport(Model):
     dropped: int = 0
     waiting: int = 0
     foreign: int = 0
-    pending: str | None = Field(None, exclude_if=is_none)
+    pending: str | None = sparse(None)
     done: str | None = None
 
     @classmethod

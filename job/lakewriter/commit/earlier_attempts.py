@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from lakewriter.commit.history import History
 from lakewriter.commit.store import Store
-from lakewriter.control_object import ControlObject, is_blank, parse
+from lakewriter.control_object import ControlObject, parse, sparse
 from lakewriter.naming import ControlKeys
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.quarantine_names import QuarantineNames
@@ -26,8 +26,8 @@ class BegunTable(ControlObject):
     location: str
     pattern: str
     shared: bool = False
-    quarantine: str = Field("", exclude_if=is_blank)
-    quarantine_pattern: str = Field("", exclude_if=is_blank)
+    quarantine: str = sparse("")
+    quarantine_pattern: str = sparse("")
 
     @field_validator("pattern", "quarantine_pattern")
     @classmethod

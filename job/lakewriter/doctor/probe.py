@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pydantic import Field
-
 from lakewriter import aws
-from lakewriter.control_object import is_empty
+from lakewriter.control_object import sparse
 from lakewriter.errors import InternalError, LakeError, S3AccessDeniedError
 from lakewriter.spec.access import Access
 from lakewriter.spec.model import Model
@@ -45,7 +43,7 @@ class SeenSource(Model):
     columns: tuple[SeenColumn, ...]
     proposed: Mapping[str, str] = {}
     """Types for columns of text, as ``columns:`` takes them."""
-    server: str = Field("", exclude_if=is_empty)
+    server: str = sparse("")
     """The name and version of a database's server."""
 
 

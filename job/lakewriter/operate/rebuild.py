@@ -18,7 +18,7 @@ from lakewriter.errors import ConcurrentLoadError, SpecInvalidError, StateLostEr
 from lakewriter.operate.rebuild_records import Closed, Leftovers, read_leftovers
 from lakewriter.receipt import Cursor
 from lakewriter.records.actions import CatalogAction
-from lakewriter.records.changes import Intent, Undo, lets_loads_go_on
+from lakewriter.records.changes import Intent, Undo
 from lakewriter.records.fold.closing import Close, CloseBlindly, Conclude
 from lakewriter.records.fold.steps import Step, fold, number_write
 from lakewriter.records.state import Pending, Phase, TableState
@@ -166,7 +166,6 @@ def _read_step(closed: Closed) -> Step:
         generation_id=report.generation_id,
         has_files=bool(report.files),
         forgets_source=True,
-        is_compaction=not report.is_blind and lets_loads_go_on(closed.job_id),
         undoes=report.undoes,
     )
 

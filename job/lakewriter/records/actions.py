@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field
 
-from lakewriter.control_object import ControlObject, is_none
+from lakewriter.control_object import ControlObject, sparse
 from lakewriter.naming import name_generation
 from lakewriter.spec.catalogs import IcebergService
 
@@ -93,11 +93,11 @@ class GlueAction(_Action):
     columns: tuple[tuple[str, str], ...]
     partition_key: str | None
     strategy: str = ""
-    compression: str | None = Field(None, exclude_if=is_none)
+    compression: str | None = sparse(None)
     """The codec of the files, None for gzip."""
     partition: str | None
     partition_location: str | None
-    root: str | None = Field(None, exclude_if=is_none)
+    root: str | None = sparse(None)
 
     @property
     def name(self) -> tuple[str, str]:

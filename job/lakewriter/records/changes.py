@@ -10,17 +10,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, ClassVar, Final, Literal, Self
 
-from pydantic import Field, PrivateAttr, field_validator
+from pydantic import PrivateAttr, field_validator
 
-from lakewriter.control_object import (
-    LASTING,
-    RECEIPT_PARTS,
-    ControlObject,
-    is_empty,
-    is_false,
-    is_none,
-    parse_kind,
-)
+from lakewriter.control_object import LASTING, RECEIPT_PARTS, ControlObject, parse_kind, sparse
 from lakewriter.errors import PendingUnrecoverableError
 from lakewriter.naming import QUARANTINE
 from lakewriter.receipt import (
@@ -130,8 +122,8 @@ class Intent(ControlObject):
     access: IntentAccess
     catalog: CatalogAction
     notes: tuple[str, ...] = ()
-    needs: tuple[str, ...] = Field((), exclude_if=is_empty)
-    together: bool = Field(False, exclude_if=is_false)
+    needs: tuple[str, ...] = sparse(())
+    together: bool = sparse(False)
 
     _read: Read | None = PrivateAttr(default=None)
     _access = field_validator("access", mode="before")(dump_part)
@@ -265,7 +257,7 @@ class Staged(Intent):
     that have the receipts. ``counter_after`` is the number of the next file, where keys have the table's counter."""
 
     receipts: tuple[Receipt, ...]
-    parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)
+    parts: tuple[ReceiptPart, ...] = sparse(())
     staged_seconds: float
     counter_after: int | None = None
 
@@ -307,17 +299,17 @@ class Load(Staged):
     cursor_after: Cursor | None
     batch: Batch | None = None
     sync: SyncIntent | None = None
-    inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
-    names: tuple[GivenName, ...] | None = Field(None, exclude_if=is_none)
-    types: tuple[InferredType, ...] | None = Field(None, exclude_if=is_none)
-    origin: Origin | None = Field(None, exclude_if=is_none)
-    set_aside: SetAside | None = Field(None, exclude_if=is_none)
-    repeats: tuple[str, ...] = Field((), exclude_if=is_empty)
-    expectations: tuple[Verdict, ...] = Field((), exclude_if=is_empty)
+    inferred: tuple[InferredColumn, ...] | None = sparse(None)
+    names: tuple[GivenName, ...] | None = sparse(None)
+    types: tuple[InferredType, ...] | None = sparse(None)
+    origin: Origin | None = sparse(None)
+    set_aside: SetAside | None = sparse(None)
+    repeats: tuple[str, ...] = sparse(())
+    expectations: tuple[Verdict, ...] = sparse(())
     before: Before = Before()
-    quarantine: Quarantine | None = Field(None, exclude_if=is_none)
-    inputs: InputsIntent | None = Field(None, exclude_if=is_none)
-    adopted: datetime | None = Field(None, exclude_if=is_none)
+    quarantine: Quarantine | None = sparse(None)
+    inputs: InputsIntent | None = sparse(None)
+    adopted: datetime | None = sparse(None)
 
     @property
     def effects(self) -> Effects:
@@ -491,8 +483,8 @@ class Undo(Intent):
 
     kind: Kind = "undo"
     undoes: UndoneLoad
-    removes: tuple[Removal, ...] = Field((), exclude_if=is_empty)
-    switch: Switch | None = Field(None, exclude_if=is_none)
+    removes: tuple[Removal, ...] = sparse(())
+    switch: Switch | None = sparse(None)
     cursor_before: Cursor | None
     cursor_after: Cursor | None
 

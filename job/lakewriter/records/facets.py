@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from lakewriter.control_object import ControlObject, is_empty, is_false, is_none, is_zero
+from lakewriter.control_object import ControlObject, sparse
 from lakewriter.receipt import DeletedKeys, Receipt, ReceiptPart
 from lakewriter.records.actions import FilesAction, GlueAction
 from lakewriter.records.sync_records import SourceState
@@ -31,18 +31,18 @@ class Quarantine(ControlObject):
 
     catalog: Annotated[FilesAction | GlueAction, Field(discriminator="kind")]
     receipts: tuple[Receipt, ...] = ()
-    parts: tuple[ReceiptPart, ...] = Field((), exclude_if=is_empty)
-    takes: tuple[Removal, ...] = Field((), exclude_if=is_empty)
+    parts: tuple[ReceiptPart, ...] = sparse(())
+    takes: tuple[Removal, ...] = sparse(())
 
 
 class Before(ControlObject):
     """Fields of a table's state that a load moves and an undo sets back, as they were when the load began."""
 
     source: SourceState | None = None
-    unfinished: bool = Field(False, exclude_if=is_false)
-    begins_anew: bool = Field(False, exclude_if=is_false)
-    deleted_keys: DeletedKeys | None = Field(None, exclude_if=is_none)
-    knows_inputs: bool = Field(False, exclude_if=is_false)
+    unfinished: bool = sparse(False)
+    begins_anew: bool = sparse(False)
+    deleted_keys: DeletedKeys | None = sparse(None)
+    knows_inputs: bool = sparse(False)
     """Whether no load had read files that the state does not name."""
 
 
@@ -72,15 +72,15 @@ class UndoneLoad(ControlObject):
     grace_seconds: float = 0.0
     restores_cursor: bool = False
     restores_source: bool = False
-    restores_keys: bool = Field(False, exclude_if=is_false)
+    restores_keys: bool = sparse(False)
     before: Before = Before()
-    restores_inputs: bool = Field(False, exclude_if=is_false)
+    restores_inputs: bool = sparse(False)
     column: str | None = None
-    snapshot_before: int | None = Field(None, exclude_if=is_none)
-    is_absent: bool = Field(False, exclude_if=is_false)
+    snapshot_before: int | None = sparse(None)
+    is_absent: bool = sparse(False)
     locations: tuple[str, ...] = ()
     """The URIs of the files, in an Iceberg table, whose objects stay for its older snapshots."""
-    quarantined: tuple[Removal, ...] = Field((), exclude_if=is_empty)
+    quarantined: tuple[Removal, ...] = sparse(())
     """The files with its bad rows."""
 
 
@@ -116,10 +116,10 @@ class MergeIntent(ControlObject):
     order_by: tuple[str, ...]
     deleted: str | None = None
     keeps_deleted: bool = False
-    deleted_keys: str | None = Field(None, exclude_if=is_none)
-    deleted_seconds: float = Field(0.0, exclude_if=is_zero)
-    deleted_before: DeletedKeys | None = Field(None, exclude_if=is_none)
-    compared: tuple[str, ...] | None = Field(None, exclude_if=is_none)
+    deleted_keys: str | None = sparse(None)
+    deleted_seconds: float = sparse(0.0)
+    deleted_before: DeletedKeys | None = sparse(None)
+    compared: tuple[str, ...] | None = sparse(None)
 
 
 class CompactedGroup(ControlObject):

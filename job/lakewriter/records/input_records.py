@@ -1,8 +1,6 @@
 """Define what a table's state and its intents record of the source's files that loads have read."""
 
-from pydantic import Field
-
-from lakewriter.control_object import ControlObject, is_empty, is_false, is_none
+from lakewriter.control_object import ControlObject, sparse
 from lakewriter.receipt import RepeatedFiles
 
 
@@ -26,8 +24,8 @@ class Inputs(ControlObject):
 
     committed: int
     parts: tuple[InputPart, ...] = ()
-    without: tuple[str, ...] = Field((), exclude_if=is_empty)
-    repeats: bool = Field(False, exclude_if=is_false)
+    without: tuple[str, ...] = sparse(())
+    repeats: bool = sparse(False)
 
     def count_files(self) -> int:
         """Return how many files the parts have."""
@@ -54,9 +52,9 @@ class InputsIntent(ControlObject):
 
     before: Inputs
     adds: tuple[InputPart, ...] = ()
-    joined: JoinedParts | None = Field(None, exclude_if=is_none)
+    joined: JoinedParts | None = sparse(None)
     exclusive: bool = False
-    is_partial: bool = Field(False, exclude_if=is_false)
+    is_partial: bool = sparse(False)
     repeated: RepeatedFiles = RepeatedFiles()
 
 

@@ -1,12 +1,12 @@
 """Define a table's state: what is committed, who may commit, what is pending. ``fold`` concludes the next one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from lakewriter.control_object import ControlObject, is_blank, is_empty, is_none, is_zero
+from lakewriter.control_object import ControlObject, sparse
 from lakewriter.receipt import Batch, Cursor, DeletedKeys, GivenName, InferredColumn, InferredType, Origin
 from lakewriter.records.input_records import Inputs
 from lakewriter.records.sync_records import SyncState
@@ -84,7 +84,7 @@ class Retiring(ControlObject):
     job_id: str
     attempt: str
     not_before: datetime
-    generation: int | None = Field(None, exclude_if=is_none)
+    generation: int | None = sparse(None)
 
 
 class Generation(ControlObject):
@@ -96,8 +96,8 @@ class Generation(ControlObject):
     job_id: str
     attempt: str
     started: datetime
-    inputs: Inputs | None = Field(None, exclude_if=is_none)
-    types: tuple[InferredType, ...] | None = Field(None, exclude_if=is_none)
+    inputs: Inputs | None = sparse(None)
+    types: tuple[InferredType, ...] | None = sparse(None)
 
 
 class DroppedPartition(ControlObject):
@@ -127,8 +127,8 @@ class Reset(ControlObject):
     what: str
     reason: str
     committed: int
-    cursor: str | None = Field(None, exclude_if=is_none)
-    ended: str | None = Field(None, exclude_if=is_none)
+    cursor: str | None = sparse(None)
+    ended: str | None = sparse(None)
 
 
 class Numbers(NamedTuple):
@@ -171,7 +171,7 @@ class TableState(ControlObject):
     """
 
     version: Literal[1] = 1
-    id: str = Field("", exclude_if=is_blank)
+    id: str = sparse("")
     write: int = 0
     committed: int = 0
     last_commit: datetime | None = None
@@ -185,21 +185,21 @@ class TableState(ControlObject):
     resets: tuple[Reset, ...] = ()
     swept: datetime | None = None
     sync: SyncState = SyncState()
-    inferred: tuple[InferredColumn, ...] | None = Field(None, exclude_if=is_none)
-    names: tuple[GivenName, ...] | None = Field(None, exclude_if=is_none)
-    types: tuple[InferredType, ...] | None = Field(None, exclude_if=is_none)
-    origin: Origin | None = Field(None, exclude_if=is_none)
-    needs: tuple[str, ...] = Field((), exclude_if=is_empty)
-    undone: tuple[Undone, ...] = Field((), exclude_if=is_empty)
-    retiring: tuple[Retiring, ...] = Field((), exclude_if=is_empty)
-    generation: int = Field(0, exclude_if=is_zero)
-    generations: tuple[Generation, ...] = Field((), exclude_if=is_empty)
-    inputs: Inputs | None = Field(None, exclude_if=is_none)
-    compactions: int = Field(0, exclude_if=is_zero)
-    deletes: DeletedRows | None = Field(None, exclude_if=is_none)
-    deleted_keys: DeletedKeys | None = Field(None, exclude_if=is_none)
-    partitions: tuple[DroppedPartition, ...] = Field((), exclude_if=is_empty)
-    adopted: datetime | None = Field(None, exclude_if=is_none)
+    inferred: tuple[InferredColumn, ...] | None = sparse(None)
+    names: tuple[GivenName, ...] | None = sparse(None)
+    types: tuple[InferredType, ...] | None = sparse(None)
+    origin: Origin | None = sparse(None)
+    needs: tuple[str, ...] = sparse(())
+    undone: tuple[Undone, ...] = sparse(())
+    retiring: tuple[Retiring, ...] = sparse(())
+    generation: int = sparse(0)
+    generations: tuple[Generation, ...] = sparse(())
+    inputs: Inputs | None = sparse(None)
+    compactions: int = sparse(0)
+    deletes: DeletedRows | None = sparse(None)
+    deleted_keys: DeletedKeys | None = sparse(None)
+    partitions: tuple[DroppedPartition, ...] = sparse(())
+    adopted: datetime | None = sparse(None)
 
     @property
     def changes(self) -> int:
@@ -259,13 +259,7 @@ class TableState(ControlObject):
         """Return the types of the table's columns after the load ``job_id``, which has ``inferred`` some."""
         if inferred is None:
             return self.types
-        types = {column.name: column for column in self.types or ()}
-        for column in inferred:
-            noted = column.model_copy(update={"load": job_id})
-            before = types.get(column.name)
-            # Rule types-kept
-            types[column.name] = noted if before is None else before.join(noted)
-        return tuple(types.values())
+        return join_types(self.types, [column.model_copy(update={"load": job_id}) for column in inferred])
 
     def accepts_types(self, inferred: tuple[InferredType, ...] | None, before: "TableState") -> bool:
         """Return whether a load whose types were chosen as of the state ``before`` may give them: no load that was
@@ -299,6 +293,16 @@ class TableState(ControlObject):
     def list_running_except(self, job_id: str) -> dict[str, Running]:
         """Return ``running`` without one job."""
         return {job: entry for job, entry in self.running.items() if job != job_id}
+
+
+def join_types(before: Iterable[InferredType] | None, later: Iterable[InferredType]) -> tuple[InferredType, ...]:
+    """Return the types of a table's columns once ``later`` loads have given some, too."""
+    types = {column.name: column for column in before or ()}
+    for column in later:
+        there = types.get(column.name)
+        # Rule types-kept
+        types[column.name] = column if there is None else there.join(column)
+    return tuple(types.values())
 
 
 Follows = Literal["grows", "stays", "source", "files"]

@@ -4,9 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from pydantic import Field
-
-from lakewriter.control_object import ControlObject, is_false, is_none
+from lakewriter.control_object import ControlObject, sparse
 from lakewriter.receipt import Batch, make_batch_prefix
 
 MOST_LIVE: Final = 500
@@ -43,8 +41,8 @@ class SourceState(ControlObject):
     digest: str
     job_id: str
     place: int | None = None
-    first: FirstMessage | None = Field(None, exclude_if=is_none)
-    record: str | None = Field(None, exclude_if=is_none)
+    first: FirstMessage | None = sparse(None)
+    record: str | None = sparse(None)
 
     @property
     def is_shared(self) -> bool:
@@ -82,7 +80,7 @@ class SyncState(ControlObject):
     live: tuple[Live, ...] = ()
     source: SourceState | None = None
     unfinished: bool = False
-    begins_anew: bool = Field(False, exclude_if=is_false)
+    begins_anew: bool = sparse(False)
 
     @property
     def live_jobs(self) -> set[str]:

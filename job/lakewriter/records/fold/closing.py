@@ -25,6 +25,7 @@ from lakewriter.records.state import (
     Running,
     TableState,
     Undone,
+    join_types,
 )
 from lakewriter.records.sync_records import Live, SyncState, advance_sync
 from lakewriter.report import TableHealth
@@ -69,8 +70,6 @@ class Close(Step):
             _count(state, intent.job_id, self.at, intent.started),
             needs=tuple(sorted({*state.needs, *intent.lasting_needs})),
             partitions=_follow_partitions(state, self),
-            # Rule compactions-are-counted
-            compactions=state.compactions + intent.lets_loads_go_on,
             deletes=state.deletes if self.health is None else self.health.deletes,
             **_CLOSES[intent.kind](state, intent, self),
         )
@@ -82,6 +81,8 @@ def _count(state: TableState, job_id: str, at: datetime, started: datetime) -> T
         state,
         pending=None,
         committed=state.committed + 1,
+        # Rule compactions-are-counted
+        compactions=state.compactions + lets_loads_go_on(job_id),
         last_job=choose_last_job(state, job_id),
         last_commit=max(at, started, state.last_commit or started),
         running=state.list_running_except(job_id),
@@ -283,13 +284,14 @@ def _retire_undone(state: TableState, intent: Undo, at: datetime) -> tuple[Retir
 
 
 def _forget_types(state: TableState, intent: Undo, at: datetime) -> tuple[InferredType, ...] | None:
-    """Return the types of the columns of the table's files: after the undo of a full refresh those of before it. A
-    catalog with versions keeps its columns."""
-    undone = state.find_generation(intent.switch.before) if intent.switch is not None else None
-    if undone is not None and not intent.catalog.keeps_versions:
-        return undone.types
+    """Return the types of the columns of the table's files: after the undo of a full refresh those of before it, with
+    those of later loads. A catalog with versions keeps its columns."""
     # Rule types-undone
-    return state.types and (tuple(column for column in state.types if column.load != intent.undoes.job_id) or None)
+    stay = state.types and (tuple(column for column in state.types if column.load != intent.undoes.job_id) or None)
+    undone = state.find_generation(intent.switch.before) if intent.switch is not None else None
+    if undone is None or intent.catalog.keeps_versions:
+        return stay
+    return join_types(undone.types, stay or ()) or None
 
 
 def _drop_generation(state: TableState, intent: Undo, at: datetime) -> tuple[Generation, ...]:
@@ -346,7 +348,6 @@ class CloseBlindly(Step):
     counter        the next file's number by its objects; ``generation`` is that of a full refresh
     sync_id        the number of its sync; ``generation_id`` is that of its stream, None where it had none
     has_files      whether objects of it are live in that generation
-    is_compaction  whether it leaves loads valid that began before it
     forgets_source whether the source's state after it is not known, so that the source begins anew
     undoes         the load that it has undone
     """
@@ -362,7 +363,6 @@ class CloseBlindly(Step):
     sync_id: int = 0
     generation_id: int | None = None
     has_files: bool = False
-    is_compaction: bool = False
     forgets_source: bool = False
     undoes: str | None = None
 
@@ -373,7 +373,7 @@ class CloseBlindly(Step):
         if self.undoes is not None:
             following = make_next_job_id(self.undoes)
             undone = Undone(job_id=self.undoes, by=self.job_id, at=self.at, next=following, reason="see its report")
-            fields = {"cursor": self.cursor, "undone": (*state.undone, undone)}
+            fields = {"cursor": self.cursor, "undone": (*state.undone, undone)[-KEPT_UNDONE:]}
         return set_fields(
             # The catalog may have it under this number, and would take the next change for it.
             # Rule blind-counted
@@ -384,7 +384,6 @@ class CloseBlindly(Step):
             # Rule blind-deleted-keys
             deleted_keys=self.deleted_keys or state.deleted_keys,
             sync=self._follow_sync(state.sync),
-            compactions=state.compactions + self.is_compaction,
             **fields,
         )
 
