@@ -210,6 +210,8 @@ class TableFigures(ControlObject):
     """Rows that were not loaded."""
     repeated: RepeatedFiles | None = None
     """Rows that are appended again; None where none can be."""
+    merged: MergeCounts | None = None
+    """What became of the rows of a merge."""
     expectations: tuple[Verdict, ...] = ()
     """A verdict on each of the table's expectations."""
     cursor_after: Cursor | None = None
@@ -279,7 +281,6 @@ class TableReport(TableFigures):
     """The load that was taken back, in the report of an undo."""
     refreshes: bool = False
     """True for a full refresh: its files are all that the table had after it."""
-    merged: MergeCounts | None = None
     compacted: CompactCounts | None = None
     """The work of a compaction, which loads no rows."""
     abandoned: Literal["before_catalog", "without_intent"] | None = None

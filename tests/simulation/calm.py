@@ -39,7 +39,7 @@ class Calm:
         ):
             history.losses.lose_one()
         for lake in history.lakes:
-            if lake.kind == "batches":
+            if lake.is_streamed:
                 self._catch_up(lake)
             for job in history.rng.sample(history.jobs[lake.pipeline], len(history.jobs[lake.pipeline])):
                 self.finish(lake, job)

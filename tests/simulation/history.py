@@ -118,7 +118,7 @@ class History:
         self.streams = {
             lake.pipeline: [Stream(lake.narrow(own), self.sources) for own in lake.spec.tables]
             for lake in self.lakes
-            if lake.kind == "batches"
+            if lake.is_streamed
         }
         # Two machines with one checkpoint, or one that was put back from a backup and one that was not.
         self.has_copies = rng.random() < 0.5 and "copies" not in options.without
@@ -201,7 +201,7 @@ class History:
         if rng.random() < 0.2 and "hands" not in self.options.without:
             self.world.met["hands"] += 1
             return self.hands.draw(rng, lake, job)
-        if lake.kind == "batches":
+        if lake.is_streamed:
             if self.is_adopting and self.writers.random() < 0.5:
                 return self._draw_adoption(lake)
             return lambda: self.stream(lake, rng.randint(1, 3))

@@ -75,6 +75,11 @@ class Lake:
         """Its name."""
         return self.spec.pipeline
 
+    @property
+    def is_streamed(self) -> bool:
+        """Whether a continuous run loads its tables."""
+        return self.kind == "batches" or (self.kind == "merged" and self.spec.checkpoint is not None)
+
     def put_on(self, endpoint: str) -> "Lake":
         """The pipeline in a store that is not Amazon's."""
         access = self.spec.access.model_copy(update={"endpoint": endpoint})
@@ -265,6 +270,9 @@ def _merged(rng: random.Random, pipeline: str, place: str) -> Lake:
             [{"keep_deleted": True}, {}, {"deleted_for": "1 day"}, {"deleted_for": "0 days"}]
         )
         orders |= {"deleted": "op = 'D'"} | kept
+    if rng.random() < 0.4:
+        orders.pop("cursor", None)
+        return make_lake("merged", pipeline, destination, [orders], checkpoint="checkpoint")
     return make_lake("merged", pipeline, destination, [orders])
 
 

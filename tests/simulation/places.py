@@ -22,7 +22,7 @@ def places_of(lake: Lake) -> list[Place]:
                 overwrites=table.mode in {Mode.OVERWRITE, Mode.REFRESH},
                 refreshes=table.mode is Mode.REFRESH,
                 is_synced=lake.kind == "connector",
-                goes_on=table.cursor is not None or lake.kind == "batches" or bool(table.read.new_files),
+                goes_on=table.cursor is not None or lake.is_streamed or bool(table.read.new_files),
                 has_new_files=bool(table.read.new_files),
                 has_cursor=table.cursor is not None,
                 partitioned=is_partitioned and table.mode is not Mode.REFRESH,

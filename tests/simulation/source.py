@@ -132,6 +132,7 @@ class Feed(AnyFeed):
 
     kind = "rows"
     reason = "simulated"
+    is_in_order = True
 
     def __init__(self, reading: Reading, partitions: int, session: Session) -> None:
         self.reading, self.partitions, self.session = reading, partitions, session

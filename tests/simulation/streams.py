@@ -12,7 +12,7 @@ from lakewriter.receipt import Batch
 from lakewriter.report import RunReport
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.source.request import RowsRequest
-from lakewriter.spec.table_spec import TableSpec
+from lakewriter.spec.table_spec import Mode, TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.simulated import SimulatedClients
 from tests.simulation.source import Feed, Session, Sources
@@ -77,6 +77,10 @@ class Stream:
     def _opener(self, batch: Batch, process: str, ids: tuple[int, ...]) -> Callable[[RowsRequest], Feed]:
         def opener(request: RowsRequest) -> Feed:
             table, session = request.table, cast("Session", request.spark)
+            if table.mode is Mode.MERGE:
+                first, last = ids[0] if ids else 0, ids[-1] + 1 if ids else 0
+                events: Feed = self.sources.events.open(session, table, first, last, single=request.single)
+                return events
             # Later batches have more columns.
             columns = self.sources.widen(f"{self.lake.pipeline}/{table.id}")
             reading = self.sources.read(self.lake.pipeline, table.id, batch.job_id, process, ids, columns=columns)

@@ -23,7 +23,7 @@ class Undos:
         """A few, at some time within ``spread`` seconds."""
         for _ in range(self.rng.randint(1, 4)):
             lake = self.rng.choice(lakes)
-            if lake.kind not in {"messages", "batches"}:
+            if lake.kind != "messages" and not lake.is_streamed:
                 undo = self.history.hands.draw_undo(self.rng, lake, self.rng.choice(jobs))
                 self.history.spawn(partial(self._take_back_one, lake, undo), self.rng.random() * spread, lake)
 
@@ -47,6 +47,9 @@ class Undos:
         self.spawn_compactions(merged, 0.5)
         for number in range(rng.randint(0, 2)):
             lake, job = rng.choice(merged), f"L{number}"
+            if lake.is_streamed:
+                history.spawn(partial(history.stream, lake, 2), rng.random(), lake)
+                continue
             history.jobs[lake.pipeline].append(job)
             history.spawn(partial(history.attempt, lake, job), rng.random(), lake)
         history.simulation.scheduler.run()

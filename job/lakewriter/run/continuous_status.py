@@ -10,6 +10,7 @@ from pydantic import Field
 from lakewriter.commit.store import Store, Unclear
 from lakewriter.control_object import decode
 from lakewriter.errors import LakeError
+from lakewriter.report import MergeCounts
 from lakewriter.spec.model import Model
 
 STATUS_SECONDS = 15.0
@@ -43,6 +44,8 @@ class BatchMetrics(Model):
     seconds: float
     behind: Mapping[str, str] = Field(default_factory=dict)
     undeclared: Mapping[str, int] = Field(default_factory=dict)
+    merged: MergeCounts | None = None
+    """What became of the rows of a merge; None for a batch that only appends."""
 
 
 class TableStatus(Model):

@@ -255,6 +255,7 @@ class TableRun:
             seconds=seconds,
             behind=behind,
             undeclared=result.undeclared,
+            merged=result.merged,
         )
         self._note_undeclared(result)
         first = self.status.last is None

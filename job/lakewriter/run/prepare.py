@@ -49,7 +49,6 @@ from lakewriter.source.column_names import quote_column
 from lakewriter.source.databases.cursors import CursorCondition
 from lakewriter.source.feed import FeedOpener, open_feed
 from lakewriter.source.files.csv_headers import list_nameless, require_separated
-from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.files.known_types import fill_void
 from lakewriter.source.kafka_topics import AnyEdge
 from lakewriter.source.messages.splits import Unread
@@ -106,9 +105,8 @@ def prepare(
         if table.latest is not None:
             changes = (*changes, f"name the new files, instead of those before, in {table.latest}")
         if isinstance(shape, ShapePlan):
-            # Only the rows of files have an order that each attempt reads again.
-            is_in_order = opener is None and table.stream is None and has_reader(table.read)
-            shape = replace(shape, has_ordinals=is_in_order and shape.merged_by is not None and shape.loses_order)
+            has_ordinals = feed.is_in_order and shape.merged_by is not None and shape.loses_order
+            shape = replace(shape, has_ordinals=has_ordinals)
             if shape.partition:
                 _cluster_rows(feed, shape)
     except BaseException:

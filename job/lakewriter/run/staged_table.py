@@ -110,7 +110,7 @@ class Planned:
     ``feed`` is the kind of its feed, ``opened`` when the feed was open, ``watched`` the columns that expectations ask
     about. ``inputs`` are the files of its source, None where its rows come from elsewhere. ``given`` are the names that
     the table keeps, and ``types`` those that its columns have by their values; ``edge`` is the highest value of the
-    cursor where a database has compared it.
+    cursor where a database has compared it. ``is_in_order`` is that of its feed.
     """
 
     shape: AnyPlan
@@ -124,6 +124,7 @@ class Planned:
     given: tuple[GivenName, ...] | None = None
     edge: AnyEdge | None = None
     types: tuple[InferredType, ...] | None = None
+    is_in_order: bool = False
 
 
 @dataclass(frozen=True)

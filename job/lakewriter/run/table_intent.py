@@ -19,7 +19,6 @@ from lakewriter.run.staged_table import Load, Planned, Staged
 from lakewriter.shape.cursor import choose_higher, describe_future
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.table import ShapePlan
-from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.text_order import require_sorted_orders
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, Tracking
@@ -207,9 +206,8 @@ def _is_in_order(planned: Planned) -> bool:
     Rows of a database, a query or a program have no such order. Rows that are sorted, or brought together by partition,
     have lost it: where they come from files, their ordinals are written beside them.
     """
-    shape, inputs = planned.shape, planned.inputs
-    assert isinstance(shape, ShapePlan)
-    return inputs is not None and has_reader(inputs.table.read) and not shape.loses_order
+    assert isinstance(planned.shape, ShapePlan)
+    return planned.is_in_order and not planned.shape.loses_order
 
 
 def _note_before(began: TableState) -> Before:

@@ -102,10 +102,9 @@ def check_table(load: Load, table: TableSpec, began: TableState, sync: TableSync
             opened,
             plan_watched(spec, table, shape),
         )
-        yield Checked(
-            prepared.feed,
-            Planned(shape, action, names, *facts, inputs, prepared.given, prepared.feed.edge, prepared.types),
-        )
+        given, types, feed = prepared.given, prepared.types, prepared.feed
+        planned = Planned(shape, action, names, *facts, inputs, given, feed.edge, types, feed.is_in_order)
+        yield Checked(feed, planned)
     finally:
         prepared.feed.close()
 
@@ -259,7 +258,7 @@ def _tell_of_others(load: Load, table: TableSpec, began: TableState, *, exclusiv
 def _look_at_orders(load: Load, table: TableSpec, began: TableState, prepared: Prepared) -> None:
     """Raise ``SPEC_INVALID`` before the table is made if the first rows show texts by which rows cannot be merged: its
     catalog would keep the column as text."""
-    is_new = not began.committed and load.kind.opener is None
+    is_new = not began.committed and (load.kind.opener is None or load.kind.batch is not None)
     rows = prepared.feed.read_first(SAMPLE_ROWS) if table.order_by and is_new else None
     if rows is not None:
         require_sorted_sample(table, prepared, rows)

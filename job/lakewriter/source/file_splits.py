@@ -61,6 +61,7 @@ class FilesFeed(Feed):
     """Batches read by the tasks, at most 65,536 rows and about 8 MiB of a file each."""
 
     kind = "splits"
+    is_in_order = True
 
     def __init__(
         self,

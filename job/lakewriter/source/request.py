@@ -69,6 +69,8 @@ class Feed:
     """The types of columns that follow from values, by their names in the source; none of declared ones."""
     is_untyped: bool = False
     """True if there is no row whose values would give the columns their types."""
+    is_in_order: bool = False
+    """True if the rows come in the order of the source's files, one partition after the other, in every attempt."""
     version: str = ""
     """The name and version of the database server; blank if there is none."""
     edge: AnyEdge | None = None

@@ -258,12 +258,17 @@ def open_rows(request: RowsRequest, reason: str) -> RowsFeed:
         raise origin.make_error(error) from error
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
     steady = has_reader(table.read) and request.condition is None
-    return _make_feed(loaded, request, origin, reason, tasks=1 if request.single else None, steady=steady)
+    feed = _make_feed(loaded, request, origin, reason, tasks=1 if request.single else None, steady=steady)
+    feed.is_in_order = has_reader(table.read)
+    return feed
 
 
 def open_batch(loaded: Loaded, request: RowsRequest, origin: Origin, tasks: int) -> RowsFeed:
-    """Open the feed of one micro-batch, in at most ``tasks`` partitions."""
-    return _make_feed(loaded, request, origin, "it is a micro-batch", tasks=tasks)
+    """Open the feed of one micro-batch, in at most ``tasks`` partitions, each of which has partitions that follow each
+    other."""
+    feed = _make_feed(loaded, request, origin, "it is a micro-batch", tasks=tasks)
+    feed.is_in_order = has_reader(request.table.read)
+    return feed
 
 
 def open_frame(frame: DataFrame, request: RowsRequest) -> RowsFeed:

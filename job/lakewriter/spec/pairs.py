@@ -100,7 +100,9 @@ CONTINUOUS: Final[Mapping[str, Refusal]] = {
         "{table} has a cursor; a continuous run uses its checkpoint.",
         "Leave cursor out, or run without --continuous.",
     ),
-    **refuse_modes("a continuous run only appends", "Leave mode out, or run without --continuous."),
+    **refuse_modes(
+        "a continuous run appends, or merges", "Leave mode out, or run without --continuous.", but=Mode.MERGE
+    ),
 }
 """The settings that a continuous run refuses."""
 
