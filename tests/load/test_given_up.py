@@ -18,7 +18,7 @@ from lakewriter.commit.recover import recover
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SpecInvalidError
 from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.lost_intent import abandon_without_intent
-from lakewriter.operate.repair import abandon
+from lakewriter.operate.repair import abandon, reset_files
 from lakewriter.run.loader import load
 from lakewriter.run.replay import Chosen, Replay, find_files
 from tests.load.lakes import BUCKET
@@ -274,6 +274,29 @@ def test_a_way_out(begin, aws, catalog, kind, phase, reason):
     (table,) = users.try_load("next", id=[1, 7], at=[20, 20]).tables
     assert users.state.pending is None
     assert table.status == "done" or table.code in EXPECTED[reason], (said, table.code, table.message)
+
+
+@pytest.mark.parametrize("catalog", ["iceberg", "open_catalog"])
+@pytest.mark.parametrize("loads", [0, 2])
+def test_given_up_change_is_none(begin, aws, catalog, loads):
+    """Its number is used up, but the table is as it was: one without loads still has no names that no record has, and
+    the record of the files that were read lacks none."""
+    users = begin(catalog, "append", loads)
+    users.write(read={"format": "parquet", "path": "users", "files": "new"})
+    if loads:
+        pipeline = users.pipeline
+        reset_files(pipeline.first_control, (), "the drill's own")
+    before = users.state
+    cut_off(aws, lambda: users.try_load("first", id=[1], **{"a b": [1], "a.b": [2]}), uploads)
+    assert give_up(users, "first").startswith("undone")
+    now = users.state
+    assert (now.committed, now.changes, now.is_loaded) == (loads + 1, loads, loads > 0)
+    assert now.knows_inputs is before.knows_inputs
+    (table,) = users.try_load("next", id=[1], **{"a b": [1], "a.b": [2]}).tables
+    assert (table.status, table.message) == ("done", None)
+    named = {name.source: name.name for name in users.state.names}
+    # Beside earlier loads, the names that it has left in the catalog stay unused: two columns want the first of them.
+    assert (named["a b"], named["a.b"]) == (("a_b_2", "a_b_3") if loads else ("a_b", "a_b_1"))
 
 
 EXPECTED: Final = {

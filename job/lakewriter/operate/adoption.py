@@ -220,7 +220,7 @@ def _is_beyond(state: TableState, layout: Layout, entries: Sequence[Entry]) -> b
     if "counter" in layout.template.variables:
         numbers = find_last_numbers(layout, (entry.key for entry in entries))
         return (numbers.backfill, numbers.counter) > (state.backfill, state.counter)
-    return not state.committed and any(state.adopted is None or entry.modified > state.adopted for entry in entries)
+    return not state.is_loaded and any(state.adopted is None or entry.modified > state.adopted for entry in entries)
 
 
 def _look(control: Control, key: str) -> StoredObject:

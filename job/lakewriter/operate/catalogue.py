@@ -73,7 +73,7 @@ def _describe_table(
     if isinstance(state, LakeError):
         return CatalogueTable(**fields, why=str(state))
     fields |= _describe_state(state)
-    if not state.committed:
+    if not state.is_loaded:
         # There is nothing to read yet, and no last load whose id a query could have.
         fields["statements"] = ()
     try:

@@ -80,7 +80,7 @@ class Compaction:
 
     def _find(self) -> Compactable:
         spec = self._pipeline.spec
-        if not self._control.state.read().committed:
+        if not self._control.state.read().is_loaded:
             raise SpecInvalidError(
                 f"table {self._table.id} has no load of pipeline {spec.pipeline!r} yet.",
                 remedy="Load it first: lakewriter run LAKE.",

@@ -57,7 +57,7 @@ def find_missing(spec: Spec, controls: Mapping[str, Control], states: Mapping[st
     read_by_files = {} if spec.iceberg else controls
     has_files = call_all(_has_files, read_by_files.values())
     return LastLoads(
-        unloaded={table_id for table_id, state in states.items() if not state.committed},
+        unloaded={table_id for table_id, state in states.items() if not state.is_loaded},
         without_files={table_id for table_id, is_there in zip(read_by_files, has_files, strict=True) if not is_there},
     )
 

@@ -235,7 +235,7 @@ def change_over(control: Control, reason: str) -> TableState:
     Raises ``SPEC_INVALID`` for a table without loads, and ``CONCURRENT_LOAD`` while one is pending.
     """
 
-    if not control.state.read().committed:
+    if not control.state.read().is_loaded:
         raise SpecInvalidError(
             f"table {control.table_id} has no loads to go on from.",
             remedy="Load it; or take over what another writer has left in the bucket: lakewriter adopt LAKE.",

@@ -52,7 +52,7 @@ def find_written(
     """Return the columns of the table now; None for a table that was never loaded, and the reason where they are
     missing.
     """
-    if not state.committed:
+    if not state.is_loaded:
         return None
     columns = entry.read_columns()
     if columns is not None:

@@ -164,6 +164,7 @@ class TableState(ControlObject):
     generations  the refreshes whose files are kept, the one that readers see last
     inputs    the files of the source that loads have read, None where no load noted them
     compactions   how many of the committed changes leave loads valid that began before them, as compactions do
+    given_up      how many of the committed changes are none: their numbers were used up by what was given up
     deletes       the share of rows that files with deletes delete, as of the last change; None where there are none
     deleted_keys  the keys that merges have deleted, None where no key keeps older rows out
     adopted   when a person last took over another writer's files: those that are no newer belong to the table
@@ -196,6 +197,7 @@ class TableState(ControlObject):
     generations: tuple[Generation, ...] = sparse(())
     inputs: Inputs | None = sparse(None)
     compactions: int = sparse(0)
+    given_up: int = sparse(0)
     deletes: DeletedRows | None = sparse(None)
     deleted_keys: DeletedKeys | None = sparse(None)
     partitions: tuple[DroppedPartition, ...] = sparse(())
@@ -204,7 +206,12 @@ class TableState(ControlObject):
     @property
     def changes(self) -> int:
         """The number of committed changes that loads depend on: compactions are none."""
-        return self.committed - self.compactions
+        return self.committed - self.compactions - self.given_up
+
+    @property
+    def is_loaded(self) -> bool:
+        """Return whether a change of the table was ever committed. Its number may be used up without one."""
+        return self.committed > self.given_up
 
     @property
     def knows_inputs(self) -> bool:
@@ -313,7 +320,8 @@ it was after the load (``stays``); or it is what it was before the load, since i
 FIELDS: Final[Mapping[str, Follows]] = {
     **dict.fromkeys(("version", "id", "running", "pending", "batch", "inferred", "names", "origin"), "stays"),
     **dict.fromkeys(("write", "committed", "last_commit", "last_job", "counter", "backfill", "resets"), "grows"),
-    **dict.fromkeys(("swept", "needs", "undone", "generation", "compactions", "partitions", "adopted"), "grows"),
+    **dict.fromkeys(("swept", "needs", "undone", "generation", "compactions", "given_up"), "grows"),
+    **dict.fromkeys(("partitions", "adopted"), "grows"),
     **dict.fromkeys(("sync.sync_id", "sync.generation_id"), "grows"),
     **dict.fromkeys(("cursor", "inputs", "sync.source", "sync.unfinished", "sync.begins_anew"), "source"),
     **dict.fromkeys(("generations", "retiring", "deletes", "deleted_keys", "types", "sync.live"), "files"),

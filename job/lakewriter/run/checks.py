@@ -198,7 +198,7 @@ def check_origin(spec: Spec, table: TableSpec, control: Control, table_state: Ta
     }
     if table_state.origin is not None and table_state.origin != origin:
         holds = f"which has the rows of {table_state.origin.source_table!r}"
-    elif table_state.committed and table_state.origin is None and table.alike:
+    elif table_state.is_loaded and table_state.origin is None and table.alike:
         holds = "which was loaded before, and no record says from which of the tables whose names collide"
     elif moved := next((other for other, state in others.items() if state.origin == origin), None):
         holds = f"and its rows are in {moved!r}"
@@ -214,14 +214,14 @@ def check_origin(spec: Spec, table: TableSpec, control: Control, table_state: Ta
 
 
 def _is_untold(state: TableState, other: TableState) -> bool:
-    return not state.committed and other.committed > 0 and other.origin is None
+    return not state.is_loaded and other.is_loaded and other.origin is None
 
 
 def check_mode(spec: Spec, table: TableSpec, state: TableState) -> None:
     """Raise ``SPEC_INVALID`` where the table's files were laid out by another mode: readers would see both, or only
     some."""
     refreshes = table.layout.has_generations
-    if state.committed and refreshes and not state.generation:
+    if state.is_loaded and refreshes and not state.generation:
         loads = format_count(state.committed, "load")
         raise SpecInvalidError(
             f"table {table.id} has mode 'refresh', and {loads} appended to it: readers would see their files as well.",

@@ -138,7 +138,7 @@ def choose_messages(control: Control, table: TableSpec, state: TableState, files
     """
     if not is_appended(table):
         return Chosen(table)
-    before = state.inputs or (None if state.committed else Inputs(committed=0))
+    before = state.inputs or (None if state.is_loaded else Inputs(committed=state.committed))
     compared = compare_files(control, before, files) if before is not None else _NOTHING
     if table.repeated == "fail":
         _refuse_repeated(table, files, compared)
@@ -153,10 +153,10 @@ def choose_inputs(control: Control, table: TableSpec, state: TableState, spark: 
     """
     if not compares_files(table) or table.is_given or table.stream is not None:
         return Chosen(table)
-    before = state.inputs or (None if state.committed else Inputs(committed=0))
+    before = state.inputs or (None if state.is_loaded else Inputs(committed=state.committed))
     new = table.read.new_files
     # Rule files-unknown
-    if (new or table.repeated == "fail") and not (state.knows_inputs or not state.committed):
+    if (new or table.repeated == "fail") and not (state.knows_inputs or not state.is_loaded):
         raise _make_unknown_error(table, state)
     reads = new or table.read.leaves
     lists = _list_all(table, reads, spark)

@@ -34,9 +34,9 @@ def with_earlier_columns(
 
     ``names`` are under the table's present backfill: files of another one lie in another directory.
     """
-    if state.types is None and infers_types(table.read) and (state.committed or state.adopted is not None):
+    if state.types is None and infers_types(table.read) and (state.is_loaded or state.adopted is not None):
         return fold_ahead(state, Learn(types=_read_types(control, clients, state)))
-    if not state.committed:
+    if not state.is_loaded:
         return state
     if not has_inferred_columns(table) or state.inferred is not None:
         return state
@@ -51,7 +51,7 @@ def _read_types(control: Control, clients: Clients, state: TableState) -> tuple[
     """Return the types in the last file of the last load, or of another writer whose files were adopted; None where
     it has left none, or another release has left files that have no types."""
     report = control.read_report(state.last_job) if state.last_job is not None else None
-    listed = report.keys if report is not None else _list_adopted(control) if not state.committed else ()
+    listed = report.keys if report is not None else _list_adopted(control) if not state.is_loaded else ()
     keys = [key for key in listed if key.endswith(".parquet")]
     is_there = bool(keys) and control.store.find(keys[-1]) is not None
     metadata = read_footer(clients, clients.access.bucket, keys[-1]) if is_there else None

@@ -93,7 +93,7 @@ def prepare(
     table = _add_known(add_nameless(table, state.names), spec, state, in_place)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:
-        if not state.committed:
+        if not state.is_loaded:
             require_separated(table, feed.schema.names)
         basis = _choose_basis(feed, spec, table, in_place)
         in_place = basis.table
@@ -227,13 +227,13 @@ def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: Cat
     all rows begins anew."""
     begins = state.names is None and _begins_anew(table)
     # A load that failed, or one without rows whose state is lost, leaves a table without rows: its names do not count.
-    is_empty = not state.committed and in_place.explain_occupied() is None
+    is_empty = not state.is_loaded and in_place.explain_occupied() is None
     earlier = EarlierNames(
         table.id,
         state.names,
         None if begins or is_empty else in_place.read_columns(),
         table.names,
-        is_loaded=bool(state.committed) and not begins,
+        is_loaded=state.is_loaded and not begins,
         pin=_write_pin(spec, table),
     )
     if table.collection is not None:
@@ -387,7 +387,7 @@ def require_sorted_sample(
     names = {name.lower() for name in table.order_by}
     texts = {n: rows.column(n) for n in rows.column_names if n.lower() in names and pt.is_string(rows.column(n).type)}
     orders = {name: find_shapes(values.combine_chunks()) for name, values in texts.items()}
-    require_sorted_orders(table, orders, is_loaded=state is not None and state.committed > 0)
+    require_sorted_orders(table, orders, is_loaded=state is not None and state.is_loaded)
     before = state.cursor if state is not None else None
     columns = [name for name in rows.column_names if table.cursor and name.lower() == table.cursor.lower()]
     if len(columns) != 1:

@@ -17,6 +17,7 @@ from lakewriter.commit.iceberg.iceberg_tables import IcebergTable, drop_history
 from lakewriter.commit.iceberg.merge import describe_read, require_mergeable
 from lakewriter.commit.iceberg.obstacles import list_identifiers, require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
+from lakewriter.commit.iceberg.snapshot_presence import gives_up
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.records.actions import IcebergAction
 from lakewriter.records.state import TableState
@@ -59,10 +60,11 @@ class IcebergTargetTable:
         return location or None
 
     def explain_occupied(self) -> str | None:
-        """See ``CatalogTable``: the table has snapshots."""
+        """See ``CatalogTable``: the table has snapshots, other than those that give a change up."""
         if self._existing is None or self._existing.current_snapshot() is None:
             return None
-        return f"Iceberg table {self._table.name} has {len(self._existing.snapshots())} snapshots in the catalog"
+        number = sum(not gives_up(snapshot) for snapshot in self._existing.snapshots())
+        return f"Iceberg table {self._table.name} has {number} snapshots in the catalog" if number else None
 
     def list_writers(self) -> tuple[str, ...]:
         """See ``CatalogTable``."""

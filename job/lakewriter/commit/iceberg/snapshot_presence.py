@@ -121,6 +121,11 @@ def read_load(snapshot: Snapshot) -> str | None:
     return snapshot.summary.additional_properties.get(LOAD) if snapshot.summary else None
 
 
+def gives_up(snapshot: Snapshot) -> bool:
+    """Return whether the snapshot changes nothing, since it only gives a change up."""
+    return snapshot.summary is not None and GIVES_UP in snapshot.summary.additional_properties
+
+
 def read_undone(snapshot: Snapshot) -> str | None:
     """Return the job id of the load that the snapshot has taken back; None where it is no undo's."""
     return snapshot.summary.additional_properties.get(UNDOES) if snapshot.summary else None

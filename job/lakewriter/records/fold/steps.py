@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 
 from lakewriter.receipt import InferredColumn, InferredType
 from lakewriter.records.changes import Intent
+from lakewriter.records.input_records import follow_other
 from lakewriter.records.state import Failure, Lost, Pending, Phase, Retiring, Running, TableState
 
 _COMPARED_FIELDS: Final = ("changes", "cursor", "counter", "backfill", "batch", "sync", "inferred")
@@ -216,7 +217,9 @@ class GiveUp(PendingStep):
             state,
             pending=self.pending.model_copy(update={"phase": "aborting"}),
             committed=state.committed + 1,
+            given_up=state.given_up + 1,
             generation=max(state.generation, self.generation),
+            inputs=follow_other(state.inputs, state.committed),
         )
 
 
