@@ -48,7 +48,8 @@ def _name_kind(spec: Spec) -> str:
     table = "Iceberg table" if spec.iceberg else "table"
     if spec.in_glue:
         return f"Glue {table}"
-    return f"{table} in {spec.rest_service.warehouse}" if spec.rest_service else table.capitalize()
+    rest = spec.rest_service
+    return f"{table} in {rest.warehouse or rest.uri}" if rest else table.capitalize()
 
 
 def _describe_table(table: TableSpec, messages: MessageSource | None) -> tuple[Cell, ...]:

@@ -16,6 +16,15 @@ from lakewriter.dialects.lake_yaml import LakeFile, load, load_spec
 from lakewriter.errors import LakeError
 from lakewriter.operate.queries import write_queries
 from lakewriter.operate.sql_text import Engine
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.catalogs import (
+    AnyRestService,
+    GlueRestService,
+    OAuthService,
+    OpenService,
+    SignedService,
+    TokenService,
+)
 from lakewriter.spec.encodings import AvroEncoding, ParquetEncoding, TextEncoding
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import IndexKind
@@ -27,6 +36,11 @@ ROLE = "arn:aws:iam::123456789012:role/Lake"
 OPEN_CATALOG = {
     "catalog": "open_catalog", "catalog_endpoint": "https://polaris.example/api/catalog", "catalog_name": "lake",
     "client_id": "me", "client_secret": "${env:SECRET}",
+}  # fmt: skip
+REST = {"catalog": "rest", "uri": "https://catalog.example/iceberg/"}
+GLUE_REST = {
+    "catalog": "rest", "auth": "sigv4", "uri": "https://glue.us-east-1.amazonaws.com/iceberg",
+    "warehouse": "123456789012",
 }  # fmt: skip
 ALL = ["loaded_at", "load_id", "row_number", "row_id", "deleted"]
 
@@ -212,6 +226,31 @@ UNFIT: list[tuple[dict[str, Any], str]] = [
     ({"catalog": "iceberg", "catalog_name": "x"}, "catalog_name: 'catalog_name' is only for 'catalog: open_catalog'."),
     ({"catalog": "open_catalog", "catalog_name": "x"}, "catalog: 'catalog' 'open_catalog' needs "
      "'catalog_endpoint', 'client_id', 'client_secret'."),
+    ({"catalog": "rest"}, "catalog: 'catalog' 'rest' needs 'uri' and 'auth': expected 'oauth', 'sigv4', 'token' or "
+     "'none'."),
+    (REST | {"auth": "oauth"}, "auth: 'auth' 'oauth' needs 'client_id', 'client_secret'."),
+    (REST | {"auth": "token"}, "auth: 'auth' 'token' needs 'token'."),
+    ({"catalog": "rest", "auth": "none"}, "auth: 'auth' 'none' needs 'uri'."),
+    (REST | {"auth": "token", "token": "hush"}, "token: (not shown): expected a reference: ${env:NAME}"),
+    (REST | {"auth": "none", "signing_name": "glue"}, "signing_name: 'signing_name' is only for 'auth: sigv4'."),
+    (REST | {"auth": "none", "client_id": "me"}, "client_id: 'client_id' is only for 'catalog: open_catalog' and "
+     "'auth: oauth'."),
+    (REST | {"auth": "none", "principal_role": "x"}, "principal_role: 'principal_role' is only for 'catalog: "
+     "open_catalog'."),
+    ({"catalog": "iceberg", "warehouse": "x"}, "warehouse: 'warehouse' is only for 'catalog: rest'."),
+    (OPEN_CATALOG | {"uri": "https://a.example"}, "uri: 'uri' is only for 'catalog: rest'."),
+    ({"catalog": "glue", "catalog_base_location": "s3://acme-lake/open"}, "catalog_base_location: "
+     "'catalog_base_location' is only for 'catalog: open_catalog' and 'catalog: rest'."),
+    (REST | {"uri": "http://catalog.example", "auth": "none"}, "uri: 'http://catalog.example' has no TLS"),
+    (REST | {"auth": "sigv4"}, "uri: 'https://catalog.example/iceberg' does not say which service its requests are "
+     "signed for. Set signing_name"),
+    (GLUE_REST | {"region": "eu-west-1"}, "uri: its requests are signed for 'eu-west-1', and it is in 'us-east-1'."),
+    (GLUE_REST | {"warehouse": "123456789012:s3tablescatalog/lake"}, "warehouse: '123456789012:s3tablescatalog/lake' "
+     "is no account of a Glue Data Catalog"),
+    (GLUE_REST | {"catalog_base_location": "s3://acme-lake/x"}, "catalog_base_location: tables of the Glue Data "
+     "Catalog lie where 'location' says."),
+    (GLUE_REST | {"uri": "https://s3tables.us-east-1.amazonaws.com/iceberg"}, "uri: it is Amazon S3 Tables, whose "
+     "objects can be neither listed nor deleted"),
     (OPEN_CATALOG | {"client_secret": "hush"}, "client_secret: (not shown): expected a reference: ${env:NAME}, "
      "${secret:ARN[:json-key]} or ${ssm:NAME}."),
     ({"tracking": ["loaded"]}, "tracking: a list: 'loaded' is not known; expected 'loaded_at', 'load_id', "
@@ -345,3 +384,37 @@ def test_example(tmp_path):
     spec = load_spec(path)
     assert (spec.dialect, [table.id for table in spec.tables]) == ("lakewriter-s3", ["shop_public.orders"])
     jsonschema.validate(yaml.safe_load(path.read_text("utf-8")), LakeFile.model_json_schema())
+
+
+SERVICES: list[tuple[dict[str, Any], AnyRestService]] = [
+    # The endpoints are those of the catalogs' own pages.
+    (GLUE_REST, GlueRestService(uri="https://glue.us-east-1.amazonaws.com/iceberg", warehouse="123456789012")),
+    (GLUE_REST | {"uri": "https://vpce-1-a.glue.us-east-1.vpce.amazonaws.com/iceberg"}, GlueRestService(
+        uri="https://vpce-1-a.glue.us-east-1.vpce.amazonaws.com/iceberg", warehouse="123456789012")),
+    (REST | {"auth": "sigv4", "uri": "https://abc.execute-api.us-east-1.amazonaws.com/v"}, SignedService(
+        uri="https://abc.execute-api.us-east-1.amazonaws.com/v", warehouse="", signing_name="execute-api")),
+    (REST | {"auth": "sigv4", "signing_name": "s3tables", "warehouse": "w"}, SignedService(
+        uri="https://catalog.example/iceberg", warehouse="w", signing_name="s3tables")),
+    (REST | {"auth": "none"}, OpenService(uri="https://catalog.example/iceberg", warehouse="")),
+    (REST | {"auth": "token", "token": "${env:T}"}, TokenService(
+        uri="https://catalog.example/iceberg", warehouse="", token=SecretText("${env:T}"))),
+    (REST | {"auth": "oauth", "client_id": "me", "client_secret": "${env:S}"}, OAuthService(
+        uri="https://catalog.example/iceberg", warehouse="", client_id="me", client_secret=SecretText("${env:S}"),
+        scope="catalog")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "service"), SERVICES)
+def test_rest_catalogs(tmp_path, settings, service):
+    spec = load_spec(lake(tmp_path, database="shop", **settings))
+    assert (spec.service, spec.in_glue) == (service, isinstance(service, GlueRestService))
+    # A secret that is sent as it is makes its server one that the deployed job trusts.
+    servers = {"token": "https://catalog.example/iceberg", "oauth": "https://catalog.example/iceberg/v1/oauth/tokens"}
+    assert spec.servers == tuple(filter(None, [servers.get(service.kind)]))
+
+
+def test_one_account_of_a_catalog_in_glue(tmp_path):
+    spec = load_spec(lake(tmp_path, top={"catalog_account": "123456789012"}, **GLUE_REST))
+    assert spec.access.catalog_account == "123456789012"
+    with pytest.raises(LakeError, match=r"catalog_account: it is 999999999999, .* is '123456789012'"):
+        load_spec(lake(tmp_path, top={"catalog_account": "999999999999"}, **GLUE_REST))

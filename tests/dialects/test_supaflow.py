@@ -8,7 +8,7 @@ import pytest
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import LakeError, NameCollisionError, SpecInvalidError
-from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog, NoCatalog, OAuthService
+from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog, NoCatalog, PolarisService
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import Layout
 from tests.dialects.files import READ, TABLE, lake
@@ -240,7 +240,7 @@ def test_iceberg(tmp_path, settings, schema, expected):
 
 def test_open_catalog(tmp_path):
     spec = load_spec(lake(tmp_path, table_format="ICEBERG", destination_prefix="a", **OPEN_CATALOG))
-    service = expect(OAuthService, expect(IcebergCatalog, spec.catalog).service)
+    service = expect(PolarisService, expect(IcebergCatalog, spec.catalog).service)
     assert (service.uri, service.warehouse, service.scope) == (
         "https://org-account.snowflakecomputing.com/polaris/api/catalog",
         "lake",
@@ -256,6 +256,7 @@ ICEBERG_PROBLEMS = [
         {"catalog_name": "x", "client_id": "y"},
         "'catalog_name', 'client_id' are only for 'iceberg_catalog: SNOWFLAKE_OPEN",
     ),
+    ({"iceberg_catalog": "REST"}, "'type: lakewriter-s3' has 'catalog: rest' for others"),
     (OPEN_CATALOG | {"catalog_name": None}, "SNOWFLAKE_OPEN_CATALOG needs 'catalog_name'"),
     (OPEN_CATALOG | {"client_secret": "hush"}, "(not shown): expected a reference: ${env:NAME}"),
     (OPEN_CATALOG | {"catalog_endpoint": "http://example.com/x", "destination_prefix": "a"}, "has no TLS"),

@@ -8,6 +8,7 @@ from tests.doctor.pipeline import checked, spec, statuses
 from tests.iceberg.commits import Table, rest_service
 from tests.support.open_catalog import OpenCatalog
 from tests.support.server import StrictAws
+from tests.support.sign_ins import SIGN_INS
 
 TABLE = "iceberg table nyc_public.flights"
 
@@ -51,6 +52,15 @@ def test_open_catalog(catalog: OpenCatalog) -> None:
     assert statuses(findings, "failed") == []
     assert findings["iceberg catalog"].message == f"catalog 'lake' at {catalog.url} lets the job in."
     assert not [name for name in findings if name.startswith("glue")]
+
+
+@pytest.mark.parametrize("sign_in", SIGN_INS)
+def test_each_sign_in(aws: StrictAws, bucket: str, sign_in: str) -> None:
+    with SIGN_INS[sign_in](aws, bucket) as catalog:
+        findings = checked(iceberg(rest_service(catalog)))
+        assert statuses(findings, "failed") == []
+        assert findings["iceberg catalog"].message.endswith(f"at {catalog.url} lets the job in.")
+        assert bool([name for name in findings if name.startswith("glue")]) is (sign_in == "glue_rest")
 
 
 # Iceberg: Snowflake Open Catalog authentication failed

@@ -21,14 +21,14 @@ from lakewriter.records.changes import Intent
 from lakewriter.records.facets import CompactIntent
 from lakewriter.records.state import TableState
 from lakewriter.shape.partitions import Transforms
-from lakewriter.spec.access import Access, SecretText
-from lakewriter.spec.catalogs import GlueService, OAuthService
+from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import AnyRestService, GlueService
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.maintenance import Maintenance
 from tests.commit import intents
 from tests.encode.files import written
 from tests.load.lakes import BUCKET
-from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog
+from tests.support.open_catalog import OpenCatalog
 from tests.support.server import StrictAws
 
 AT = datetime(2024, 1, 15, tzinfo=UTC)
@@ -42,7 +42,7 @@ class Table:
         self.aws, self.clients = aws, Clients(ACCESS.model_copy(update=access))
         self.maintenance: Maintenance | None = None
         service = rest_service(open_catalog) if open_catalog else GlueService()
-        location = "" if open_catalog else f"s3://{BUCKET}/data/production/db/{name}"
+        location = "" if service.chooses_location else f"s3://{BUCKET}/data/production/db/{name}"
         self.options = rest_options(open_catalog) if open_catalog else {"type": "glue"}
         self.action = IcebergAction(service=service, namespace="db", table=name, location=location)
 
@@ -106,24 +106,16 @@ class Table:
         tables.read_back(found)
 
 
-def rest_service(catalog: OpenCatalog, **other: str) -> OAuthService:
+def rest_service(catalog: OpenCatalog, **other: str) -> AnyRestService:
     """The catalog as a lake.yaml names it; the secret is in the environment."""
-    os.environ["OPEN_CATALOG_SECRET"] = CLIENT_SECRET
-    named = {"uri": catalog.url, "warehouse": "lake", "client_id": CLIENT_ID, "scope": "PRINCIPAL_ROLE:ALL"}
-    secret = SecretText("${env:OPEN_CATALOG_SECRET}")
-    return OAuthService.model_validate({**named, "client_secret": secret, **other})
+    name, secret = catalog.secret
+    os.environ[name] = secret
+    return catalog.make_service(**other)
 
 
-def rest_options(catalog: OpenCatalog) -> dict[str, str]:
+def rest_options(catalog: OpenCatalog) -> dict[str, Any]:
     """The catalog as PyIceberg wants it."""
-    return {
-        "type": "rest",
-        "uri": catalog.url,
-        "warehouse": "lake",
-        "credential": f"{CLIENT_ID}:{CLIENT_SECRET}",
-        "scope": "PRINCIPAL_ROLE:ALL",
-        "oauth2-server-uri": f"{catalog.url}/v1/oauth/tokens",
-    }
+    return catalog.make_options()
 
 
 def stores(aws: StrictAws) -> dict[str, str]:

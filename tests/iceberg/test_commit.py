@@ -9,14 +9,18 @@ from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, Sch
 from tests.iceberg.commits import Table, strays
 from tests.support.call import Call
 from tests.support.narrow import need
-from tests.support.open_catalog import OpenCatalog
+from tests.support.sample import in_turn
+from tests.support.sign_ins import SIGN_INS
 
 
-@pytest.fixture(params=["glue", "rest"])
+@pytest.fixture(params=["glue", *in_turn(*SIGN_INS)])
 def table(request, aws, bucket):
-    """A table of each catalog."""
-    with OpenCatalog(aws, bucket) as catalog:
-        yield Table(aws, catalog if request.param == "rest" else None)
+    """A table of Glue, and of a REST catalog of each sign-in."""
+    if request.param == "glue":
+        yield Table(aws)
+        return
+    with SIGN_INS[request.param](aws, bucket) as catalog:
+        yield Table(aws, catalog)
 
 
 def rows(job: str, **more: object) -> pa.Table:

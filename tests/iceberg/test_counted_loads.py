@@ -11,6 +11,8 @@ from lakewriter.operate.rebuild import InCatalog, ask_catalog
 from lakewriter.records.actions import FilesAction
 from tests.iceberg.commits import Table
 from tests.support.open_catalog import OpenCatalog
+from tests.support.sample import in_turn
+from tests.support.sign_ins import SIGN_INS
 
 
 class Anything:
@@ -31,10 +33,10 @@ def asked(monkeypatch: pytest.MonkeyPatch, action: object, clients: Clients) -> 
     return ask_catalog(cast(Any, Anything()), cast(Any, Anything()), clients)
 
 
-@pytest.mark.parametrize("kind", ["glue", "rest"])
+@pytest.mark.parametrize("kind", ["glue", *in_turn(*SIGN_INS)])
 def test_counted_loads(aws, bucket, monkeypatch, kind):
-    with OpenCatalog(aws, bucket) as catalog:
-        table = Table(aws, catalog if kind == "rest" else None)
+    with SIGN_INS.get(kind, OpenCatalog)(aws, bucket) as catalog:
+        table = Table(aws, None if kind == "glue" else catalog)
         assert asked(monkeypatch, table.action, table.clients) == InCatalog()
         for number, job in enumerate("ab"):
             table.publish(table.intent(job, pa.table({"id": [1]}), committed=number), number + 1)

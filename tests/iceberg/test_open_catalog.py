@@ -20,7 +20,7 @@ from lakewriter.errors import (
     LakeError,
 )
 from lakewriter.spec.access import Access, SecretText
-from lakewriter.spec.catalogs import OAuthService
+from lakewriter.spec.catalogs import PolarisService
 from tests.iceberg.commits import Table, rest_service, strays
 from tests.support.open_catalog import OpenCatalog
 
@@ -54,7 +54,7 @@ CHOSEN = [
 @pytest.mark.parametrize(("destination", "chosen", "in_glue"), CHOSEN)
 def test_remedies_name_the_catalog_as_the_file_does(destination, chosen, in_glue):
     access = Access(bucket="b", region="us-east-1", key_names=destination.key_names)
-    service = OAuthService(
+    service = PolarisService(
         uri="https://catalog.example.com", warehouse="lake", client_id="id",
         client_secret=SecretText.parse("${env:SECRET}"), scope="PRINCIPAL_ROLE:ALL",
     )  # fmt: skip

@@ -12,15 +12,21 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
+from pyiceberg.catalog import load_catalog
 
 from lakewriter.aws import Clients
 from lakewriter.cli.main import main
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.operate.planning import plan
+from lakewriter.operate.queries import list_engines, write_queries
+from lakewriter.operate.sql_text import Engine
 from lakewriter.report import TableResult
 from lakewriter.run.loader import load as run_load
 from lakewriter.spec.catalogs import GlueService
+from tests.iceberg.commits import stores
 from tests.load.lakes import BUCKET, PREFIX, table
+from tests.support.sample import in_turn
+from tests.support.sign_ins import SIGN_INS
 
 pytestmark = pytest.mark.spark
 
@@ -181,6 +187,20 @@ def test_iceberg(orders):
         {"id": 3, "Gro_e": 'a"b,c', "region": "EU", "_load_id": "abc"},
     ]
     assert found.spec().fields[0].name == "region"
+
+
+@pytest.mark.parametrize("sign_in", in_turn(*SIGN_INS))
+def test_iceberg_in_a_rest_catalog(orders, sign_in, monkeypatch):
+    """By each sign-in: tasks encode, the driver commits, the same job again adds nothing."""
+    with SIGN_INS[sign_in](orders.lake.aws, BUCKET) as catalog:
+        monkeypatch.setenv(*catalog.secret)
+        orders.write(**catalog.make_settings(), database="supaflow_nyc")
+        assert [orders.load("abc").status for _ in range(2)] == ["done", "already_done"]
+        seen = load_catalog("own", **catalog.make_options(), **stores(orders.lake.aws)).load_table((SCHEMA, "orders"))
+        rows = seen.scan().select("id", "_load_id").to_arrow().sort_by("id").to_pylist()
+        assert rows == [{"id": number, "_load_id": "abc"} for number in (1, 2, 3)]
+        engines = [query.engine for query in write_queries(orders.lake.spec, list_engines(orders.lake.spec))]
+        assert {Engine.SPARK, Engine.TRINO} <= set(engines)
 
 
 def test_plan(orders):

@@ -219,6 +219,7 @@ CATALOGS: list[dict[str, Any]] = [
     {"catalog": "iceberg", "database": "shop"},
     {"catalog": "open_catalog", "catalog_endpoint": "https://a.example.com/api", "catalog_name": "it's a lake",
      "client_id": "me", "client_secret": "${env:S}"},
+    {"catalog": "rest", "uri": "https://a.example.com/v", "warehouse": "it's", "auth": "sigv4", "signing_name": "x"},
     {"format": "avro"},
     {"endpoint": "http://localhost:9000", "format": "csv"},
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from lakewriter.local_server.catalog_server import RunningCatalog
 from lakewriter.local_server.local_spec import localize
 from lakewriter.local_server.server import LocalServer, Running
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.catalogs import NoCatalog, OAuthService
+from lakewriter.spec.catalogs import NoCatalog, PolarisService
 from lakewriter.spec.maintenance import Maintenance
 
 RUNNING = Running(pid=1, port=8333, master_port=9333, key_id="local", secret="local")
@@ -90,7 +90,7 @@ ICEBERG = [
 @pytest.mark.parametrize(("destination", "named"), ICEBERG, ids=["glue", "open catalog"])
 def test_iceberg_tables_are_in_a_catalog_beside_the_file(tmp_path, destination, named):
     spec = localized(tmp_path, destination)
-    assert spec.service == OAuthService(
+    assert spec.service == PolarisService(
         uri="http://127.0.0.1:8181",
         warehouse="acme-lake/prod",
         client_id="${env:LAKEWRITER_LOCAL_KEY_ID}",

@@ -7,7 +7,7 @@ import pytest
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.snowflake import write_statements
-from lakewriter.spec.catalogs import IcebergCatalog, OAuthService
+from lakewriter.spec.catalogs import IcebergCatalog, PolarisService
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.trust import Snowflake
 from tests.dialects.files import READ, lake
@@ -81,7 +81,7 @@ def printed(file, **snowflake):
     """The statements of the file's tables, with ``snowflake`` as ``deployment.snowflake``."""
     spec = load_spec(file).model_copy(update={"pipeline": "supaflow"})
     deployment = Deployment.model_validate({"snowflake": snowflake} if snowflake else {})
-    service = expect(OAuthService, expect(IcebergCatalog, spec.catalog).service)
+    service = expect(PolarisService, expect(IcebergCatalog, spec.catalog).service)
     return [query.sql for query in write_statements(spec, deployment, service, "prod")]
 
 
@@ -213,7 +213,7 @@ def test_quotes_are_escaped(tmp_path, over, line):
 def test_without_a_stage_the_stack_is_named_as_far_as_it_is_known(tmp_path):
     table = {"table": "accounts", "schema": "public", "read": READ}
     spec = load_spec(lake(tmp_path, tables=[table], **OPEN_CATALOG))
-    service = expect(OAuthService, expect(IcebergCatalog, spec.catalog).service)
+    service = expect(PolarisService, expect(IcebergCatalog, spec.catalog).service)
     first = write_statements(spec, Deployment(snowflake=Snowflake()), service)[0].sql.splitlines()[0]
     assert first.endswith(f"is an output of the stack lakewriter-{spec.pipeline}-<stage>-destination:")
 

@@ -4,7 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from lakewriter.dialects.lake_yaml import load
 from lakewriter.errors import SpecInvalidError
 from lakewriter.policy.bucket import deny_replacement
 from lakewriter.policy.role_documents import Who, make_documents
@@ -59,6 +61,30 @@ def test_open_catalog(tmp_path: Path) -> None:
         "snowflake-catalog",
         "snowflake-compute",
     ]
+
+
+OWN = {"type": "lakewriter-s3", "location": "s3://acme-lake/data", "region": "us-east-1", "database": "shop"}
+SIGNED = {"catalog": "rest", "auth": "sigv4", "uri": "https://glue.us-east-1.amazonaws.com/iceberg"}
+TOKEN = {"catalog": "rest", "auth": "token", "uri": "https://a.example/api", "token": "${ssm:/lake/token}"}
+REST: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    # What Glue's REST endpoint asks IAM: https://docs.aws.amazon.com/glue/latest/dg/iceberg-rest-apis.html
+    (SIGNED | {"warehouse": "123456789012"}, {"Glue": ["glue:GetCatalog", *JOB_TABLES]}),
+    (SIGNED | {"uri": "https://a.execute-api.us-east-1.amazonaws.com"}, {}),
+    (TOKEN, {"Secrets": ["ssm:GetParameter"]}),
+]
+
+
+@pytest.mark.parametrize(("catalog", "expected"), REST)
+def test_rest_catalogs(tmp_path: Path, catalog: dict[str, Any], expected: dict[str, Any]) -> None:
+    table = {"table": "t", "schema": "s", "read": {"format": "csv", "path": "s3://acme-landing/t.csv"}}
+    path = tmp_path / "lake.yaml"
+    path.write_text(yaml.safe_dump({"pipeline": "p", "destination": OWN | catalog, "tables": [table]}), "utf-8")
+    found = load(path)
+    documents = make_documents(found.spec, found.deployment, Who.JOB, ARNS)
+    actions = {name: [action for each in document["Statement"] for action in each["Action"]]
+               for name, document in documents.items() if name not in ("S3", "Sources")}  # fmt: skip
+    assert actions == expected
+    assert [role.name for role in list_roles(found.spec, found.deployment, ARNS)] == ["job"]
 
 
 @pytest.mark.parametrize("destination", [GLUE, OPEN_CATALOG])

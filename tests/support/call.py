@@ -153,6 +153,14 @@ def read_call(environ: dict[str, Any]) -> Call:
     return _s3_call(common, environ["PATH_INFO"].encode("latin-1").decode())
 
 
+def make_glue_call(operation: str, document: dict[str, Any], access_key: str) -> Call:
+    """Make the call of Glue that a request to its Iceberg REST endpoint stands for."""
+    headers = {"x-amz-target": f"AWSGlue.{operation}", "user-agent": "lakewriter"}
+    body = json.dumps(document).encode()
+    common: dict[str, Any] = {"service": "glue", "method": "POST", "region": "us-east-1", "access_key": access_key}
+    return _json_call(common | {"query": {}, "headers": headers, "body": body})
+
+
 def glue_arn(region: str, path: str) -> str:
     """The ARN of something in the Data Catalog, such as ``table/db/t``."""
     return f"arn:aws:glue:{region}:{ACCOUNT}:{path}"

@@ -1,10 +1,13 @@
-"""An Iceberg REST catalog with OAuth2 inside the test process, which answers as Polaris does."""
+"""An Iceberg REST catalog with OAuth2 inside the test process, which answers as Polaris does.
+
+``tests.support.sign_ins`` has those with other ways to sign in.
+"""
 
 import json
 import threading
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import parse_qs
 
 from pydantic import BaseModel
@@ -19,6 +22,8 @@ from werkzeug.serving import BaseWSGIServer, make_server
 from werkzeug.wrappers import Request, Response
 
 from lakewriter.naming import join_key
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.catalogs import AnyRestService, PolarisService
 from tests.support.server import StrictAws, _Handler
 from tests.support.vending import Vending
 
@@ -65,6 +70,11 @@ class OpenCatalog:
     """Answers that are given to every call of a method and the path's end, instead of the catalog's."""
     vending: Vending | None = None
     """Who asks for them gets credentials with every table."""
+    warehouse: str = "lake"
+    prefix: str = "lake"
+    """What stands in paths behind the version."""
+    secret: ClassVar[tuple[str, str]] = ("OPEN_CATALOG_SECRET", CLIENT_SECRET)
+    """The variable that has to be in the environment, and its value."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -86,6 +96,34 @@ class OpenCatalog:
         """The endpoint, as ``catalog_endpoint`` has it."""
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.port}/api/catalog"
+
+    def make_service(self, **other: str) -> AnyRestService:
+        """The catalog as lake.yaml names it."""
+        named = {"uri": self.url, "warehouse": self.warehouse, "client_id": CLIENT_ID, "scope": "PRINCIPAL_ROLE:ALL"}
+        return PolarisService.model_validate(
+            {**named, "client_secret": SecretText("${env:OPEN_CATALOG_SECRET}"), **other}
+        )
+
+    def make_settings(self) -> dict[str, str]:
+        """The keys of ``lakewriter-s3``."""
+        return {
+            "catalog": "open_catalog",
+            "catalog_endpoint": self.url,
+            "catalog_name": self.warehouse,
+            "client_id": CLIENT_ID,
+            "client_secret": "${env:OPEN_CATALOG_SECRET}",
+        }
+
+    def make_options(self) -> dict[str, Any]:
+        """The catalog as PyIceberg wants it."""
+        return {
+            "type": "rest",
+            "uri": self.url,
+            "warehouse": self.warehouse,
+            "credential": f"{CLIENT_ID}:{CLIENT_SECRET}",
+            "scope": "PRINCIPAL_ROLE:ALL",
+            "oauth2-server-uri": f"{self.url}/v1/oauth/tokens",
+        }
 
     def vend(self, **settings: Any) -> Vending:
         """From now on tables lie where nobody else's credentials reach."""
@@ -129,14 +167,17 @@ class OpenCatalog:
         path = request.path.removeprefix("/polaris").removeprefix("/api/catalog/v1/").rstrip("/")
         if path == "oauth/tokens":
             return self._token(request)
+        self._admit(request)
+        if path == "config":
+            return self._config(request)
+        return self._routed(request, path.removeprefix(f"{self.prefix}/").split("/"))
+
+    def _admit(self, request: Request) -> None:
         role = self.tokens.get(request.headers.get("Authorization", "").removeprefix("Bearer "))
         if role is None:
             raise Refusal(401, "NotAuthorizedException", "Credentials are required to access this resource.")
-        if path == "config":
-            return self._config(request)
         if role == "reader" and request.method == "POST":
             raise Refusal(403, "ForbiddenException", "Principal 'client' is not authorized for op CREATE_TABLE_DIRECT")
-        return self._routed(request, path.removeprefix("lake/").split("/"))
 
     def _routed(self, request: Request, path: list[str]) -> Response:
         match path:
@@ -154,18 +195,22 @@ class OpenCatalog:
         form = {name: values[0] for name, values in parse_qs(request.get_data(as_text=True)).items()}
         if (form.get("client_id"), form.get("client_secret")) != (CLIENT_ID, CLIENT_SECRET):
             return _json({"error": "unauthorized_client", "error_description": "The client is not authorized"}, 401)
-        role = form.get("scope", "").removeprefix("PRINCIPAL_ROLE:")
-        if role not in (*self.roles, "reader"):
+        role = self._find_role(form.get("scope", ""))
+        if role is None:
             return _json({"error": "invalid_scope", "error_description": "The scope is invalid"}, 400)
         token = uuid.uuid4().hex
         self.tokens[token] = role
         return _json({"access_token": token, "token_type": "bearer", "expires_in": 3600})
 
+    def _find_role(self, scope: str) -> str | None:
+        role = scope.removeprefix("PRINCIPAL_ROLE:")
+        return role if role in (*self.roles, "reader") else None
+
     def _config(self, request: Request) -> Response:
-        if request.args.get("warehouse") != "lake":
+        if request.args.get("warehouse", "") != self.warehouse:
             message = f"Unable to find warehouse {request.args.get('warehouse')}"
             raise Refusal(404, "NotFoundException", message)
-        return _json({"defaults": {}, "overrides": {"prefix": "lake"}})
+        return _json({"defaults": {}, "overrides": {"prefix": self.prefix}})
 
     def _known(self, name: str) -> str:
         if name not in self.namespaces:

@@ -98,6 +98,10 @@ class StrictAws:
         """The access keys that were handed out for roles."""
         return self._sts.keys
 
+    def find_secret(self, key: str) -> tuple[str, str] | None:
+        """The secret and the token behind an access key, as a service knows them; None for one that is not valid."""
+        return self._sts.find_secret(key)
+
     def session_seconds(self, seconds: int) -> None:
         """Let the credentials of every role assumed from now on expire so soon."""
         self._sts.session_seconds = seconds
@@ -174,6 +178,12 @@ class StrictAws:
             raise
         start_response(f"{answer.status} _", list(answer.headers))
         return [answer.body]
+
+    def judge(self, call: Call) -> Answer:
+        """Say whether IAM allows a call to another server, such as Glue's REST endpoint, and record it."""
+        answer = self._denials(call, lambda _: Answer(200))
+        self._record(call, answer)
+        return answer
 
     def _answer(self, environ: dict[str, Any], call: Call) -> Answer:
         def moto(asked: Call) -> Answer:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
 from tests.support.call import ACCOUNT, Answer, Call
+from tests.support.narrow import need
 
 Proceed = Callable[[Call], Answer]
 
@@ -14,6 +15,8 @@ CALLER = f"arn:aws:sts::{ACCOUNT}:user/moto"
 """Whom moto takes every key for that STS did not hand out."""
 
 _ACCESS_KEY = re.compile(rb"<AccessKeyId>([^<]+)</AccessKeyId>")
+_SECRET = re.compile(rb"<SecretAccessKey>([^<]+)</SecretAccessKey>")
+_TOKEN = re.compile(rb"<SessionToken>([^<]+)</SessionToken>")
 _ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 # https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html
 _EXTERNAL_ID = re.compile(r"[\w+=,.@:/-]{2,1224}")
@@ -42,11 +45,17 @@ class Sts:
         self.roles: dict[str, Role] = {}
         self.session_seconds: int | None = None
         self._sessions: dict[str, tuple[str, datetime]] = {}
+        self._secrets: dict[str, tuple[str, str]] = {}
 
     @property
     def keys(self) -> set[str]:
         """The access keys handed out."""
         return set(self._sessions)
+
+    def find_secret(self, key: str) -> tuple[str, str] | None:
+        """The secret and the token of an access key that was handed out and has not expired."""
+        session = self._sessions.get(key)
+        return self._secrets[key] if session is not None and self.clock() < session[1] else None
 
     def assume(self, call: Call, proceed: Proceed) -> Answer:
         """Only roles that exist and trust the caller can be assumed."""
@@ -66,6 +75,8 @@ class Sts:
         if found := _ACCESS_KEY.search(answer.body):
             session = f"arn:aws:sts::{arn.split(':')[4]}:assumed-role/{arn.rpartition('/')[2]}/{name}"
             self._sessions[found[1].decode()] = (session, expires)
+            secret, token = (need(form.search(answer.body))[1].decode() for form in (_SECRET, _TOKEN))
+            self._secrets[found[1].decode()] = (secret, token)
         text = expires.strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode()
         return answer.with_body(_EXPIRATION.sub(b"<Expiration>" + text + b"</Expiration>", answer.body))
 

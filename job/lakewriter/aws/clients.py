@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import boto3
 from boto3.s3.transfer import TransferConfig
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.client import Config
-from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, ResponseStreamingError
 from urllib3.exceptions import HTTPError as TransportError
 
 from lakewriter.aws.answers import explain, explain_settings
@@ -134,6 +136,7 @@ class Clients:
         self._made: dict[str, Any] = {}
         self._making = threading.Lock()
         self._by: dict[Vendor, Clients] = {}
+        self._unvended = self
 
     def with_vendor(self, vendor: Vendor) -> "Clients":
         """Return the clients of the same destination with the vendor's credentials; they share this ``requests``."""
@@ -142,6 +145,7 @@ class Clients:
                 clients = self._by[vendor] = Clients(self.access, vendor)
                 clients.requests, clients._counting = self.requests, self._counting
                 clients.reached, clients.clock = self.reached, self.clock
+                clients._unvended = self._unvended
             return self._by[vendor]
 
     @property
@@ -173,6 +177,18 @@ class Clients:
     def read_keys(self) -> dict[str, str]:
         """Read the destination's keys under pyarrow's names."""
         return _read_keys(self._session)
+
+    def sign(self, service: str, method: str, url: str, headers: Mapping[str, str], body: bytes) -> dict[str, str]:
+        """Return the headers that sign a request to a ``service`` of the bucket's region by SigV4, ``headers`` too.
+
+        The credentials are the destination's own, never a vendor's, and are asked for each time: they are renewed.
+        """
+        credentials = self._unvended._session.get_credentials()
+        if credentials is None:
+            raise NoCredentialsError
+        request = AWSRequest(method=method, url=url, data=body, headers=dict(headers))
+        SigV4Auth(credentials.get_frozen_credentials(), service, self.access.region).add_auth(request)
+        return dict(request.headers.items())
 
     def upload_stream(self, stream: Any, key: str) -> int:
         """Upload a stream of up to 640 GB as one object and return its size."""

@@ -4,7 +4,7 @@ from lakewriter.local_server.catalog_server import RunningCatalog
 from lakewriter.local_server.server import KEY_VARIABLE, SECRET_VARIABLE, LocalServer
 from lakewriter.naming import join_key
 from lakewriter.spec.access import Access, SecretText
-from lakewriter.spec.catalogs import Catalog, IcebergCatalog, NoCatalog, OAuthService
+from lakewriter.spec.catalogs import Catalog, IcebergCatalog, NoCatalog, PolarisService
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Spec
 
@@ -48,12 +48,12 @@ def localize(spec: Spec, server: LocalServer, *, holds_keys: bool = False) -> Sp
     )
 
 
-def _make_service(running: RunningCatalog, access: Access) -> OAuthService:
+def _make_service(running: RunningCatalog, access: Access) -> PolarisService:
     """Return the catalog as its clients know it: they sign in with the keys of the S3 server.
 
     The keys are references in any case: only this process opens the catalog, and its environment has them.
     """
-    return OAuthService(
+    return PolarisService(
         uri=running.uri,
         warehouse=join_key(access.bucket, access.prefix),
         client_id=f"${{env:{KEY_VARIABLE}}}",

@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from lakewriter.operate.rest_sign_in import DUCKDB_SECRET, find_sign_in
+from lakewriter.operate.rest_sign_in import (
+    DUCKDB_S3_SECRET,
+    DUCKDB_SECRET,
+    describe_unsigned_by_duckdb,
+    find_sign_in,
+)
 from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text, write_secret
 from lakewriter.spec.access import Access
 from lakewriter.spec.specification import Spec
@@ -30,15 +35,14 @@ _CATALOG: Final = "lake"
 def write_setup(spec: Spec, account: str) -> list[tuple[str, str]]:
     """Return titles and statements to run once: credentials for the bucket, and the Iceberg catalog."""
     statements = [(S3_SECRET, _write_s3_secret(spec.access))]
-    if service := spec.rest_service:
+    if (service := spec.rest_service) and not describe_unsigned_by_duckdb(service, spec.access.region):
         secret, attached = find_sign_in(service).list_duckdb_options()
         if secret:
             sign_in = _write_statement(f"CREATE OR REPLACE SECRET {DUCKDB_SECRET}", secret)
             statements.append(("Let DuckDB sign in to the catalog", sign_in))
-        options = ["TYPE iceberg", f"ENDPOINT {_text(service.uri)}", *attached]
-        attach = _write_statement(f"ATTACH {_text(service.warehouse)} AS {_CATALOG}", options)
+        attach = _write_statement(f"ATTACH {_text(service.warehouse)} AS {_CATALOG}", ["TYPE iceberg", *attached])
         statements.append(("Attach the catalog", attach))
-    elif spec.iceberg:
+    elif spec.iceberg and not service:
         attach = f"ATTACH {_text(account)} AS {_CATALOG} (\n    TYPE iceberg,\n    ENDPOINT_TYPE glue\n);"
         statements.append(("Attach the Glue Data Catalog", attach))
     return statements
@@ -54,6 +58,8 @@ def write_views(spec: Spec) -> list[tuple[str, str]]:
 
 def describe_unread(spec: Spec, table: TableSpec) -> str:
     """Return why DuckDB cannot read the table's files, and what can; blank if it can."""
+    if spec.rest_service and (reason := describe_unsigned_by_duckdb(spec.rest_service, spec.access.region)):
+        return reason
     encoding = table.encoding or spec.encoding
     if encoding.kind != "avro" or encoding.codec in _AVRO_CODECS:
         return ""
@@ -124,7 +130,7 @@ def _write_s3_options(access: Access, credentials: list[str]) -> str:
         secure = str(url.scheme == "https").lower()
         options += [f"ENDPOINT {_text(url.netloc + url.path.rstrip('/'))}", "URL_STYLE 'path'", f"USE_SSL {secure}"]
     options.append(f"SCOPE {_text(f's3://{access.bucket}')}")
-    return _write_statement("CREATE OR REPLACE SECRET lakewriter_s3", options)
+    return _write_statement(f"CREATE OR REPLACE SECRET {DUCKDB_S3_SECRET}", options)
 
 
 def _write_statement(beginning: str, options: list[str]) -> str:

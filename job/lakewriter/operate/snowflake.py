@@ -6,10 +6,9 @@ from functools import partial
 from typing import Final
 
 from lakewriter.naming import cut, join_key, make_unique, normalise
-from lakewriter.operate.rest_sign_in import find_sign_in
 from lakewriter.operate.sql_text import Engine, Query, quote_text, write_value
 from lakewriter.policy.arns import find_partition
-from lakewriter.spec.catalogs import AnyRestService
+from lakewriter.spec.catalogs import PolarisService
 from lakewriter.spec.deployment import Deployment, name_destination_stack
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import TableSpec
@@ -25,7 +24,7 @@ _query = partial(Query, engine=Engine.SNOWFLAKE)
 
 
 def write_statements(
-    spec: Spec, deployment: Deployment, service: AnyRestService, stage: str | None = None
+    spec: Spec, deployment: Deployment, service: PolarisService, stage: str | None = None
 ) -> tuple[Query, ...]:
     """Write the statements for volume, trust, integration, tables and refresh, in the order to run them.
 
@@ -141,7 +140,7 @@ def _write_trust(user: str | None, external_ids: Sequence[str] | None) -> str:
     return json.dumps(entry, indent=2)
 
 
-def _write_integration(spec: Spec, service: AnyRestService, namespace: str | None) -> str:
+def _write_integration(spec: Spec, service: PolarisService, namespace: str | None) -> str:
     return "\n".join(
         [
             f"CREATE OR REPLACE CATALOG INTEGRATION {_name_integration(spec)}",
@@ -153,11 +152,21 @@ def _write_integration(spec: Spec, service: AnyRestService, namespace: str | Non
             f"CATALOG_NAME = {_quote(service.warehouse)}",
             ")",
             "REST_AUTHENTICATION = (",
-            *find_sign_in(service).list_snowflake_options(),
+            *_list_sign_in_options(service),
             ")",
             "ENABLED = TRUE;",
         ]
     )
+
+
+def _list_sign_in_options(service: PolarisService) -> list[str]:
+    """Return the options: https://docs.snowflake.com/en/sql-reference/sql/create-catalog-integration-rest"""
+    return [
+        "TYPE = OAUTH",
+        f"OAUTH_CLIENT_ID = {_quote(write_value(service.client_id))}",
+        f"OAUTH_CLIENT_SECRET = {_quote(write_value(service.client_secret))}",
+        f"OAUTH_ALLOWED_SCOPES = ({_quote(service.scope)})",
+    ]
 
 
 def _write_create_table(spec: Spec, table: TableSpec, name: str, namespace: str | None) -> str:

@@ -35,7 +35,7 @@ def write_setup(spec: Spec) -> list[tuple[str, str]]:
     if spec.access.endpoint and not spec.iceberg:
         statements.append(("Let Spark find the store", _write_store(spec.access.endpoint)))
     if spec.rest_service:
-        statements.append(("Let Spark find the catalog", _write_catalog(_list_rest_settings(spec.rest_service))))
+        statements.append(("Let Spark find the catalog", _write_catalog(_list_rest_settings(spec, spec.rest_service))))
     elif spec.iceberg:
         settings = {"type": "glue", "client.region": spec.access.region}
         settings |= {"glue.id": account} if (account := spec.access.catalog_account) else {}
@@ -115,12 +115,12 @@ def _write_store(endpoint: str) -> str:
     return "\n".join([_set("fs.s3a.endpoint", endpoint), _set("fs.s3a.path.style.access", "true")])
 
 
-def _list_rest_settings(service: AnyRestService) -> dict[str, str]:
+def _list_rest_settings(spec: Spec, service: AnyRestService) -> dict[str, str]:
     return {
         "type": "rest",
         "uri": service.uri,
-        "warehouse": service.warehouse,
-        **find_sign_in(service).list_spark_settings(),
+        **({"warehouse": service.warehouse} if service.warehouse else {}),
+        **find_sign_in(service).list_spark_settings(spec.access.region),
         **({"header.X-Iceberg-Access-Delegation": "vended-credentials"} if service.vends_credentials else {}),
     }
 

@@ -60,7 +60,7 @@ def _list_rest_settings(service: AnyRestService) -> dict[str, str]:
     return {
         "iceberg.catalog.type": "rest",
         "iceberg.rest-catalog.uri": service.uri,
-        "iceberg.rest-catalog.warehouse": service.warehouse,
+        **({"iceberg.rest-catalog.warehouse": service.warehouse} if service.warehouse else {}),
         **find_sign_in(service).list_trino_settings(),
         **({"iceberg.rest-catalog.vended-credentials-enabled": "true"} if service.vends_credentials else {}),
     }

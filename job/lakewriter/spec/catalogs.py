@@ -80,14 +80,14 @@ class GlueService(_Service):
 class RestService(_Service):
     """An Iceberg REST catalog at ``uri``; ``warehouse`` is the catalog's name in it.
 
-    A class derives from it for each way to sign in.
+    A class derives from it for each way to sign in; no signature is kept, since credentials are renewed.
     """
 
     uri: str
     warehouse: str
 
     def __str__(self) -> str:
-        return f"catalog {self.warehouse!r} at {self.uri}"
+        return f"catalog {self.warehouse!r} at {self.uri}" if self.warehouse else f"the catalog at {self.uri}"
 
     @property
     def server(self) -> str | None:
@@ -104,20 +104,28 @@ class RestService(_Service):
         """The fields of type ``str`` that may refer to a secret's value."""
         return ()
 
+    @property
+    def secret_server(self) -> str | None:
+        """The URL of the server that is sent a secret of the file as it is; None where none is."""
+        return None
 
-class OAuthService(RestService):
-    """A REST catalog that takes OAuth2 client credentials: Snowflake Open Catalog, or another Polaris.
 
-    ``client_id`` may be a reference, as a secret may; the secret must be one.
-    """
+class _ElsewhereService(RestService):
+    """A REST catalog outside AWS's own, which decides where its tables lie."""
 
     in_glue = False
     chooses_location = True
     aws_service = ""
-    is_read_by_snowflake = True
+    is_read_by_snowflake = False
     vends_credentials = True
 
-    kind: Literal["rest"] = "rest"
+
+class _ClientService(_ElsewhereService):
+    """A REST catalog that takes OAuth2 client credentials.
+
+    ``client_id`` may be a reference, as a secret may; the secret must be one.
+    """
+
     client_id: str
     client_secret: SecretText
     scope: str
@@ -127,9 +135,77 @@ class OAuthService(RestService):
         """See ``RestService``."""
         return (SecretText.parse(self.client_id),)
 
+    @property
+    def token_server(self) -> str:
+        """The URL that gives tokens for client id and secret."""
+        return f"{self.uri}/v1/oauth/tokens"
 
-AnyRestService = OAuthService
-"""Every class that derives from ``RestService``."""
+    @property
+    def secret_server(self) -> str:
+        """See ``RestService``."""
+        return self.token_server
+
+
+class PolarisService(_ClientService):
+    """Snowflake Open Catalog, or another Polaris."""
+
+    is_read_by_snowflake = True
+
+    kind: Literal["rest"] = "rest"
+
+
+class OAuthService(_ClientService):
+    """A REST catalog with a token server of its own, or at ``oauth2_server_uri``."""
+
+    kind: Literal["oauth"] = "oauth"
+    oauth2_server_uri: str | None = None
+
+    @property
+    def token_server(self) -> str:
+        """See ``_ClientService``."""
+        return self.oauth2_server_uri or super().token_server
+
+
+class TokenService(_ElsewhereService):
+    """A REST catalog that takes a bearer token as it is, such as a personal access token."""
+
+    kind: Literal["token"] = "token"
+    token: SecretText
+
+    @property
+    def secret_server(self) -> str:
+        """See ``RestService``."""
+        return self.uri
+
+
+class OpenService(_ElsewhereService):
+    """A REST catalog that asks nobody who they are."""
+
+    kind: Literal["open"] = "open"
+
+
+class SignedService(_ElsewhereService):
+    """A REST catalog whose requests are signed by SigV4, for the service ``signing_name`` in the bucket's region."""
+
+    kind: Literal["sigv4"] = "sigv4"
+    signing_name: str
+
+
+class GlueRestService(RestService):
+    """The Iceberg REST endpoint of the Glue Data Catalog; ``warehouse`` is the catalog's account."""
+
+    in_glue = True
+    chooses_location = False
+    aws_service = "glue"
+    is_read_by_snowflake = False
+    vends_credentials = True
+
+    kind: Literal["glue_rest"] = "glue_rest"
+    signing_name: Literal["glue"] = "glue"
+
+
+AnyRestService = PolarisService | OAuthService | TokenService | OpenService | SignedService | GlueRestService
+"""Every REST catalog: a class for each way to sign in."""
 IcebergService = Annotated[GlueService | AnyRestService, Field(discriminator="kind")]
 
 

@@ -174,7 +174,7 @@ class Spec(Model):
         catalog, lineage = self.rest_service, self.lineage
         endpoint = self.access.endpoint if not self.access.role_arn and self.access.access_key_id else None
         events = lineage.to if lineage is not None and lineage.api_key is not None else None
-        return tuple(filter(None, (endpoint, catalog.uri if catalog is not None else None, events)))
+        return tuple(filter(None, (endpoint, catalog.secret_server if catalog is not None else None, events)))
 
     @property
     def reserved_columns(self) -> tuple[str, ...]:

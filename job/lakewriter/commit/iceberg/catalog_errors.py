@@ -85,10 +85,11 @@ def _make_silence_error(
     if not isinstance(error, _UNANSWERED):
         return CatalogNotFoundError(where, remedy=_fill(find_remedies(service).name, service, clients))
     if service.uri in clients.reached:
-        return NoAnswerError(where, remedy="Check catalog_endpoint and the network path to it, and try again.")
+        remedy = "Check {endpoint} and the network path to it, and try again."
+        return NoAnswerError(where, remedy=_fill(remedy, service, clients))
     return EndpointUnreachableError(
-        f"catalog {service.warehouse!r}: {service.uri} has not answered once ({doing}: {_shorten(error)}).",
-        remedy="Check catalog_endpoint, and the network path from here: name, port, TLS, proxy.",
+        f"{service} has not answered once ({doing}: {_shorten(error)}).",
+        remedy=_fill("Check {endpoint}, and the network path from here: name, port, TLS, proxy.", service, clients),
     )
 
 
@@ -135,6 +136,7 @@ def _fill(remedy: str, service: AnyRestService, clients: aws.Clients) -> str:
         catalog=names.name_catalog(service.kind),
         in_glue=names.name_catalog("glue"),
         bucket=names.bucket,
+        endpoint=find_remedies(service).endpoint,
     )
 
 
@@ -163,13 +165,13 @@ _UNANSWERED: Final = (
     requests.exceptions.ContentDecodingError,
 )
 _FOREIGN_REMEDY: Final = (
-    "Look for a proxy, a portal or a sign-in page between here and the catalog. Check that catalog_endpoint is the "
+    "Look for a proxy, a portal or a sign-in page between here and the catalog. Check that {endpoint} is the "
     "REST endpoint of the catalog that {catalog} chooses, not a page of its console; then run the same job id "
     "again."
 )
 _FAILED_REMEDY: Final = (
     "The catalog failed; nothing is known to be wrong with the file. Check the status page of the service behind "
-    "catalog_endpoint, and run the same job id again."
+    "{endpoint}, and run the same job id again."
 )
 _REFUSED_REMEDY: Final = (
     "Change what the catalog names: the table's columns, its partition, its name or its location; or load into another "
@@ -186,7 +188,7 @@ def check_region(table: Table, service: IcebergService, access: Access) -> None:
     region = table.io.properties.get("client.region") or table.io.properties.get("s3.region")
     if isinstance(service, RestService) and region not in (None, access.region):
         raise CatalogRegionMismatchError(
-            f"catalog {service.warehouse!r} keeps its tables in {region!r}, and bucket {access.bucket!r} is in "
+            f"{service} keeps its tables in {region!r}, and bucket {access.bucket!r} is in "
             f"{access.region!r}; they must be in one region.",
             remedy=f"Set {names.bucket} to a bucket in the catalog's region, or {names.name_catalog('glue')}.",
         )

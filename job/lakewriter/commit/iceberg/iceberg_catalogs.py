@@ -5,10 +5,10 @@ from typing import Any, Final
 import pydantic
 import requests
 from pyiceberg import exceptions
-from pyiceberg.catalog import Catalog
+from pyiceberg.catalog import TOKEN, Catalog
 from pyiceberg.catalog.glue import GlueCatalog
-from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.catalog.rest.auth import AuthManager
+from pyiceberg.catalog.rest import CREDENTIAL, RestCatalog
+from pyiceberg.catalog.rest.auth import AuthManager, NoopAuthManager
 from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.update import TableRequirement, TableUpdate
@@ -75,6 +75,9 @@ class _Rest(_OwnFiles, RestCatalog):
         # Mounted here, since the library requests the first token as soon as it has a session, without a time-out.
         for scheme in ("https://", "http://"):
             session.mount(scheme, self.properties[_MAKE_ADAPTER]())
+        if not {CREDENTIAL, TOKEN} & set(self.properties):
+            # Without a token the library would send "Bearer None".
+            return NoopAuthManager()
         return super()._create_legacy_oauth2_auth_manager(session)
 
     def _init_sigv4(self, session: requests.Session) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -75,6 +76,28 @@ class CatalogAdapter(requests.adapters.HTTPAdapter):
                 request=request,
             )
         return response
+
+
+_SIGNED: Final = ("content-type", "x-iceberg-access-delegation")
+"""Proxies may change other headers on their way."""
+
+
+class SigningAdapter(CatalogAdapter):
+    """Signs each request when it is sent, once more after a redirect: ``sign`` asks for credentials that it keeps
+    renewed. See ``aws.Clients.sign``."""
+
+    def __init__(self, sign: Callable[..., dict[str, str]]) -> None:
+        super().__init__()
+        self._sign = sign
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
+        """See ``HTTPAdapter``."""
+        body = request.body or b""
+        headers = {name: value for name, value in request.headers.items() if name.lower() in _SIGNED}
+        request.headers.update(
+            self._sign(request.method, request.url, headers, body.encode() if isinstance(body, str) else body)
+        )
+        return super().send(request, *args, **options)
 
 
 def _leads_to_the_same_call(request: requests.PreparedRequest, response: requests.Response) -> bool:

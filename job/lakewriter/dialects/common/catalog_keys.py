@@ -14,6 +14,12 @@ def place_catalog(account: str | None, spec: Spec, maintenance: MaintenanceEntry
             ("catalog_account",), "it is the account of a Glue Data Catalog, and these tables are in none.",
             remedy="Leave it out.",
         )  # fmt: skip
+    rest = spec.rest_service
+    if rest is not None and rest.warehouse != account:
+        raise FaultError(
+            ("catalog_account",), f"it is {account}, and the catalog of destination.warehouse is {rest.warehouse!r}.",
+            remedy="Give both the same account.",
+        )  # fmt: skip
     if maintenance is not None and maintenance.optimizer_role is not None:
         raise FaultError(
             ("maintenance", "optimizer_role"), "Glue's optimizers take a role of the catalog's own account, and "

@@ -10,7 +10,7 @@ from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.places import require_plain, require_url
 from lakewriter.naming import join_key
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.catalogs import OAuthService
+from lakewriter.spec.catalogs import PolarisService
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 
@@ -50,11 +50,11 @@ def find_missing_keys(destination: Destination, needed: Sequence[str]) -> list[s
     return [key for key in needed if not destination.read_key(key)]
 
 
-def make_open_catalog(destination: Destination) -> OAuthService:
+def make_open_catalog(destination: Destination) -> PolarisService:
     """Return the catalog of a destination that has all of its keys."""
     destination.require_tls("catalog_endpoint")
     client_id = destination.read_key("client_id")
-    return OAuthService.model_validate(
+    return PolarisService.model_validate(
         {
             "uri": destination.read_key("catalog_endpoint"),
             "warehouse": destination.read_key("catalog_name"),

@@ -3,21 +3,15 @@
 import re
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
 
 from lakewriter.dialects.common.destination import Destination, require_bucket, require_region
-from lakewriter.dialects.common.iceberg import (
-    OPEN_CATALOG_KEYS,
-    OPEN_CATALOG_ONLY,
-    CatalogBase,
-    CatalogEndpoint,
-    SecretReference,
-    find_missing_keys,
-)
-from lakewriter.dialects.common.places import require_plain, require_url
+from lakewriter.dialects.common.iceberg import CatalogBase, CatalogEndpoint, SecretReference
+from lakewriter.dialects.common.places import require_match, require_plain, require_url
 from lakewriter.dialects.common.problems import list_words, suggest_nearest
 from lakewriter.dialects.common.role_and_external_id import ExternalId, RoleArn
 from lakewriter.dialects.lakewriter_s3.file_formats import check_compression
+from lakewriter.dialects.lakewriter_s3.rest_catalog import check_catalog_keys
 from lakewriter.naming import join_key
 from lakewriter.spec.access import KeyNames, SecretText
 from lakewriter.spec.specification import Tracking
@@ -32,7 +26,13 @@ TRACKING: Final = {
 """The words for tracking columns; a column's own name is the word behind an underscore, unless the file gives one."""
 
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_SIGNING_NAME: Final = re.compile(r"[a-z0-9-]+")
 _LOCATION: Final = "s3://acme-lake/production"
+
+
+def _require_signing_name(value: str) -> str:
+    return require_match(_SIGNING_NAME, value, "lower-case letters, digits and '-', such as 'execute-api'")
+
 
 _WORDS_OR_NAMES: Final = {
     "anyOf": [
@@ -53,7 +53,15 @@ class LakewriterS3(Destination):
         role_arn="role_arn",
         database="database",
         database_prefix="database",
-        catalogs=(("glue", "catalog: iceberg"), ("rest", "catalog: open_catalog")),
+        catalogs=(
+            ("glue", "catalog: iceberg"),
+            ("rest", "catalog: open_catalog"),
+            ("oauth", "auth: oauth"),
+            ("sigv4", "auth: sigv4"),
+            ("glue_rest", "auth: sigv4"),
+            ("token", "auth: token"),
+            ("open", "auth: none"),
+        ),
     )
 
     type: Literal["lakewriter-s3"]
@@ -79,21 +87,38 @@ class LakewriterS3(Destination):
     Lines."""
     compression_level: int | None = None
     """How much time is spent for smaller files, where the codec has levels. By default the codec's usual one."""
-    catalog: Literal["none", "glue", "iceberg", "open_catalog"] = "none"
+    catalog: Literal["none", "glue", "iceberg", "open_catalog", "rest"] = "none"
     """Where the tables are registered: ``none`` for files alone, ``glue`` for Hive tables and ``iceberg`` for Iceberg
-    tables in AWS Glue, ``open_catalog`` for Iceberg in Snowflake Open Catalog or another Polaris."""
+    tables in AWS Glue. Iceberg in Snowflake Open Catalog or another Polaris is ``open_catalog``, in any other REST
+    catalog ``rest``."""
+    uri: CatalogEndpoint | None = None
+    """The URL of the Iceberg REST catalog, the part before ``/v1``: ``https://glue.us-east-1.amazonaws.com/iceberg``."""
+    warehouse: str = ""
+    """The catalog's name behind ``uri``; of Glue's endpoint the account's 12 digits. Some catalogs have one alone, and
+    need none."""
+    auth: Literal["oauth", "sigv4", "token", "none"] | None = None
+    """How the job signs in to the catalog at ``uri``: ``oauth`` by ``client_id`` and ``client_secret``, ``sigv4`` by
+    signatures with the credentials of the destination, ``token`` by a bearer token, ``none`` not at all."""
+    scope: str = Field("catalog", min_length=1)
+    """The OAuth2 scope that is asked for with ``auth: oauth``."""
+    oauth2_server_uri: CatalogEndpoint | None = None
+    """The URL that gives tokens with ``auth: oauth``. Left out, it is ``uri`` and ``/v1/oauth/tokens``."""
+    token: SecretReference | None = None
+    """The bearer token of ``auth: token``, by reference only: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
+    signing_name: Annotated[str, AfterValidator(_require_signing_name)] | None = None
+    """The service that requests are signed for with ``auth: sigv4``. An endpoint of AWS says it itself: ``glue``."""
     catalog_endpoint: CatalogEndpoint | None = None
     """The REST endpoint of Open Catalog, such as ``https://org-account.snowflakecomputing.com/polaris/api/catalog``."""
     catalog_name: str | None = None
     """The name of the catalog in Open Catalog."""
     client_id: SecretText | None = None
-    """The id of the service connection that signs in to Open Catalog."""
+    """The id of the service connection that signs in to Open Catalog, or of the client of ``auth: oauth``."""
     client_secret: SecretReference | None = None
     """The secret of ``client_id``, by reference only: ``${env:NAME}``, ``${ssm:NAME}`` or ``${secret:ARN}``."""
     principal_role: str = Field("ALL", min_length=1)
     """The principal role to take in Open Catalog; ``ALL`` for every role that the connection has."""
     catalog_base_location: CatalogBase = ""
-    """Where the catalog keeps its tables, where that is not the destination's own prefix: the catalog's default base
+    """Where a REST catalog keeps its tables, where that is not the destination's own prefix: the catalog's default base
     location, such as ``s3://acme-lake/open/``."""
     database: str = ""
     """The catalog's database of tables without a schema. Tables with one are in ``{database}_{schema}``."""
@@ -162,16 +187,8 @@ class LakewriterS3(Destination):
             raise ValueError("'partition_strategy' is for files; Iceberg tables have 'partition_by' in their entry")
         if self.catalog == "none" and self.database:
             raise ValueError("'database' is only for a 'catalog'; files lie under the table's 'schema'")
-        self._check_open_catalog()
+        check_catalog_keys(self, self.model_fields_set)
         return self
-
-    def _check_open_catalog(self) -> None:
-        given = [key for key in OPEN_CATALOG_ONLY if key in self.model_fields_set]
-        if self.catalog != "open_catalog" and given:
-            raise ValueError(f"{given[0]!r} is only for 'catalog: open_catalog'")
-        missing = find_missing_keys(self, OPEN_CATALOG_KEYS)
-        if self.catalog == "open_catalog" and missing:
-            raise ValueError(f"'catalog' {self.catalog!r} needs {', '.join(map(repr, missing))}")
 
     @property
     def is_iceberg(self) -> bool:

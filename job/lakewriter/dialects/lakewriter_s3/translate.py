@@ -10,6 +10,7 @@ from lakewriter.dialects.common.iceberg import find_roots, lay_out_iceberg, make
 from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.tables import choose_table_name, refuse_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
+from lakewriter.dialects.lakewriter_s3.rest_catalog import make_rest_service
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.naming import join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
@@ -73,6 +74,8 @@ def _make_catalog(form: LakewriterS3) -> Catalog:
         return IcebergCatalog(service=GlueService())
     if form.catalog == "open_catalog":
         return IcebergCatalog(service=make_open_catalog(form))
+    if form.catalog == "rest":
+        return IcebergCatalog(service=make_rest_service(form))
     return NoCatalog()
 
 

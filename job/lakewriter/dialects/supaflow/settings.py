@@ -180,6 +180,15 @@ class S3DataLakeIceberg(SupaflowDestination):
     """Where the catalog keeps its tables, where that is not the destination's own prefix: the catalog's default base
     location, such as ``s3://acme-lake/open/``."""
 
+    @field_validator("iceberg_catalog", mode="before")
+    @classmethod
+    def _require_catalog(cls, value: Any) -> Any:
+        if value not in ("GLUE", "SNOWFLAKE_OPEN_CATALOG"):
+            raise ValueError(
+                "expected 'GLUE' or 'SNOWFLAKE_OPEN_CATALOG'; 'type: lakewriter-s3' has 'catalog: rest' for others"
+            )
+        return value
+
     @model_validator(mode="before")
     @classmethod
     def _own_keys(cls, data: Any) -> Any:
