@@ -72,6 +72,7 @@ def day_number(day):
     return struct.pack("<i", (day - date(1970, 1, 1)).days)
 
 
+@pytest.mark.exhaustive
 def test_many_files_are_one_snapshot_of_several_manifests(aws, table, tmp_path):
     objects, seen = Objects(), []
     loaded, receipts = make_intent(table, objects)

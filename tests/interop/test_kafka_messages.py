@@ -149,6 +149,7 @@ def show(aws, table, job, column):
     return sorted(((row["offset"], row[column]) for row in read(aws, table, job)), key=lambda row: (row[0], repr(row)))
 
 
+@pytest.mark.exhaustive
 def test_messages(tmp_path, tmp_path_factory, aws, bucket, monkeypatch):
     connector = ",".join(map(str, jars_of("spark-kafka", CONNECTOR, transitive=False).glob("*.jar")))
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {connector} pyspark-shell")

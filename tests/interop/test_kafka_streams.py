@@ -171,6 +171,7 @@ def lake(tmp_path, tmp_path_factory, aws, bucket, monkeypatch):
             topics.close()
 
 
+@pytest.mark.exhaustive
 def test_topics_that_change(lake):
     lake, topics, producer = lake
     first = dict.fromkeys(("anew", "anew_live", "anew_view", "anew_asked", "retained", "grown_late"), three("a"))

@@ -95,6 +95,7 @@ def test_runs_are_told_apart(lake, follow):
     assert not {event["run"]["runId"] for event in again} & {run for told in runs.values() for run, _ in told}
 
 
+@pytest.mark.exhaustive
 def test_load_that_dies_and_is_run_again(lake, follow):
     """The run that died says nothing more; the attempt that finishes its intent loads nothing itself."""
     lake.write(table("orders", lake.csv("orders.csv", ORDERS)))

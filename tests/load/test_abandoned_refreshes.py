@@ -113,6 +113,7 @@ def test_refresh_that_is_being_shown_when_it_is_given_up(tmp_path, aws, bucket, 
     assert users.differences() == []
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("catalog", ["none", "glue", "iceberg"])
 def test_refresh_that_another_process_ends_while_it_is_given_up(tmp_path, aws, bucket, monkeypatch, catalog):
     """It was shown again under the next change's number, so that the next refresh counted as shown."""

@@ -98,6 +98,7 @@ STRANGERS = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("keys", HIGHER.values(), ids=HIGHER)
 def test_a_first_load_is_refused_behind_higher_numbers(tmp_path, aws, bucket, spark, keys):
     lake = Materialization(tmp_path, aws, spark)
@@ -284,6 +285,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("kind", "form", "extension"), KINDS)
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_streams_go_on_behind_the_vendors_objects(tmp_path, aws, bucket, spark, kind, form, extension, mode):

@@ -118,6 +118,7 @@ DEATHS = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("lost", ["the state", "the control folder"])
 @pytest.mark.parametrize("death", DEATHS)
 def test_names_of_a_table_that_nothing_was_committed_to_do_not_bind(people, death, lost):
@@ -180,6 +181,7 @@ NAMELESS = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("first", "second", "row"), NAMELESS)
 def test_columns_without_a_name_keep_theirs(people, first, second, row):
     people.write(TABLES["supaflow"][0])

@@ -230,7 +230,7 @@ def run_between(compaction, between):
         return compaction.run()
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("case", BETWEEN)
 def test_changes_between_reading_and_commit(tmp_path, aws, bucket, case):
     """The compaction is done whatever commits meanwhile, without the groups whose files have changed."""
@@ -273,7 +273,7 @@ AFTER_BINDING = {
 }
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("case", AFTER_BINDING)
 def test_changes_between_binding_and_commit(tmp_path, aws, bucket, case):
     (between, dropped, expected), users = AFTER_BINDING[case], make(tmp_path, aws)
@@ -300,6 +300,7 @@ def make_divided(tmp_path, aws, spark):
 
 
 @pytest.mark.spark
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("values", "dropped", "expected"),
     [
@@ -326,6 +327,7 @@ def test_partitions_are_replaced_between_reading_and_commit(tmp_path, aws, bucke
 
 
 @pytest.mark.spark
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("is_late", [False, True], ids=["by the load", "by its own process as well"])
 def test_partitions_are_replaced_between_binding_and_commit(tmp_path, aws, bucket, spark, is_late):
     """The load first finishes the compaction that is bound; a process that comes late with it commits nothing more."""

@@ -40,6 +40,7 @@ def invoke(lake, *arguments):
     return result.stdout
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("options", [(), ("--json",), ("--quiet",)])
 def test_finished_load_again(lake, options):
     assert Opened(lake.file, None).load("a").status == "done"

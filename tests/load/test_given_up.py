@@ -253,7 +253,7 @@ def give_up(users, job) -> str:
     return abandon_without_intent(pipeline.controls, job, "a drill")["crm.users"]
 
 
-@pytest.mark.one_in(9)
+@pytest.mark.one_in(27)
 @pytest.mark.parametrize(("catalog", "kind", "phase", "reason"), WAYS)
 def test_a_way_out(begin, aws, catalog, kind, phase, reason):
     users = begin(catalog, kind)
@@ -309,6 +309,7 @@ EXPECTED: Final = {
 }
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", ["undo of an append", "undo of a merge", "undo of a refresh", "compact"])
 def test_what_could_not_be_finished_is_not_begun(begin, kind):
     """What a load asks of its table before it stages, every change asks before it is bound."""
@@ -354,7 +355,7 @@ HELD = [(catalog, kind, 2) for catalog in ("iceberg", "open_catalog") for kind i
 HELD += [(catalog, mode, 0) for catalog in ("iceberg", "open_catalog") for mode in ("append", "merge", "refresh")]
 
 
-@pytest.mark.one_in(5)
+@pytest.mark.one_in(13)
 @pytest.mark.parametrize(
     ("catalog", "kind", "loads"),
     [pytest.param(*case, marks=pytest.mark.spark if case[1].endswith(OF_SPARK) else ()) for case in HELD],
@@ -384,6 +385,7 @@ def test_a_process_that_has_begun_its_commit(begin, catalog, kind, loads):
     assert users.differences() == []
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(
     ("catalog", "kind"),
     [("iceberg", "append"), ("iceberg", "merge"), ("iceberg", "undo of an append"), ("glue", "refresh")],

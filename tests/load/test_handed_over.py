@@ -245,6 +245,7 @@ LOST = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("deleted", LOST.values(), ids=LOST)
 def test_a_state_that_is_begun_anew(users, deleted):
     delete(users, *deleted)

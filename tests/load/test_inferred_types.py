@@ -107,7 +107,7 @@ SAME = [
 ]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("place", in_turn(*PLACES))
 @pytest.mark.parametrize(("kind", "first", "second", "expected", "values"), SAME, ids=range(len(SAME)))
 def test_values_that_fit_have_the_type_of_before(local, place, kind, first, second, expected, values):
@@ -145,7 +145,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("place", in_turn(*PLACES))
 @pytest.mark.parametrize(("kind", "first", "second", "before", "both", "path"), REFUSED, ids=range(len(REFUSED)))
 def test_values_that_do_not_fit_are_refused_with_a_type_that_takes_all(
@@ -181,7 +181,7 @@ BAD = [
 ]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("place", in_turn(*PLACES))
 @pytest.mark.parametrize(("kind", "first", "second", "good", "expected"), BAD, ids=range(len(BAD)))
 def test_values_that_do_not_fit_are_bad_rows(local, place, kind, first, second, good, expected):
@@ -281,6 +281,7 @@ KEYED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("catalog", "fields", "kind"), KEYED, ids=range(len(KEYED)))
 def test_a_header_alone_has_keys_and_gives_no_type(tmp_path, aws, bucket, catalog, fields, kind):
     """Without a mode of its own the table is refreshed: a refresh of one in Iceberg keeps the columns of before."""

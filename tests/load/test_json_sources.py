@@ -34,6 +34,7 @@ WAYS = [
 ]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize(("fields", "feed"), WAYS, ids=["splits", "deleted", "deleted by Spark", "sql"])
 def test_values_are_the_same_in_every_way(lake, fields, feed):
     write_sums(lake, LINES, **fields)

@@ -66,6 +66,7 @@ def orders(lake) -> Orders:
     return Orders(lake)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("catalog", ["none", "glue", "iceberg"])
 @pytest.mark.parametrize("feed", ["rows", "splits"])
 def test_rows_are_sorted(orders, catalog, feed):

@@ -26,7 +26,7 @@ def read_state(users):
     return next(json.loads(body) for key, body in users.aws.objects(BUCKET).items() if f"/{key}".endswith(STATE))
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("left", LEFT)
 @pytest.mark.parametrize("kind", LAKES)
 def test_unknown_fields_keep_no_load_from_its_end(kind, left, tmp_path, aws, bucket):

@@ -45,6 +45,7 @@ def is_write(call):
     return not call.action.partition(":")[2].startswith(("Get", "List", "Search", "AssumeRole"))
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("left", LEFT)
 @pytest.mark.parametrize("kind", LAKES)
 def test_looks(kind, left, tmp_path, aws, bucket):

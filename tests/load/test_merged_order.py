@@ -80,7 +80,7 @@ def make_fed(folder, aws, spark, feed):
 
 
 @pytest.mark.spark
-@pytest.mark.one_in(8)
+@pytest.mark.one_in(16)
 @pytest.mark.parametrize("feed", FEEDS)
 @pytest.mark.parametrize(("loads", "in_order", "others"), LOADS)
 def test_a_delete_and_a_row(tmp_path, aws, bucket, spark, feed, loads, in_order, others):
@@ -92,7 +92,7 @@ def test_a_delete_and_a_row(tmp_path, aws, bucket, spark, feed, loads, in_order,
 
 
 @pytest.mark.spark
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize("feed", IN_ORDER)
 @pytest.mark.parametrize("tasks", [1, 2, 7])
 def test_the_row_further_down_stays_however_files_are_split(tmp_path, aws, bucket, spark, monkeypatch, feed, tasks):
@@ -109,7 +109,7 @@ def test_the_row_further_down_stays_however_files_are_split(tmp_path, aws, bucke
 
 
 @pytest.mark.spark
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("changes", [{"partition_by": ["part"]}, {"sort_by": ["part"]}], ids=str)
 @pytest.mark.parametrize("values", list(permutations([DELETE, "a", "z"])), ids=str)
 def test_the_row_further_down_stays_after_a_retry(tmp_path, aws, bucket, spark, monkeypatch, changes, values):

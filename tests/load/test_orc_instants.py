@@ -42,6 +42,7 @@ def count_micros(moment: dt.datetime | None) -> int | None:
     return None if moment is None else (moment - EPOCH) // dt.timedelta(microseconds=1)
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
 @pytest.mark.parametrize("read", [READ, BY_SQL], ids=["files", "sql"])
 def test_instants_in_every_command(lake, spark, read, zone):

@@ -45,6 +45,7 @@ def others(tmp_path):
     return folder, marks
 
 
+@pytest.mark.exhaustive
 def test_names_like_our_modules(lake, others):
     folder, marks = others
     rows = {"format": "csv", "path": lake.csv("r.csv", "1\n2\n")}

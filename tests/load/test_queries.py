@@ -139,7 +139,7 @@ def load_three(lake: Any, **settings: Any) -> tuple[Spec, LastLoads]:
     return spec, replace(find_missing(spec, controls, states), jobs={"public.orders": "first"})
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "settings",
     [

@@ -68,6 +68,7 @@ def test_dates_as_text_are_refused(local, kind):
 
 
 @pytest.mark.spark
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", KINDS)
 def test_typed_dates_are_all_loaded(lake, kind):
     for job_id, rows in (("a", [JANUARY]), ("b", [JANUARY, FEBRUARY])):

@@ -39,6 +39,7 @@ class Merged(Refreshed):
         return [row["v"] for row in self.iceberg().scan().to_arrow().to_pylist()]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("older", "newer", "line"), REFUSED, ids=range(len(REFUSED)))
 def test_texts_that_do_not_sort_are_refused(tmp_path, aws, bucket, older, newer, line):
     users = Merged(tmp_path, aws)
@@ -75,6 +76,7 @@ SORTED = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("older", "newer"), SORTED, ids=range(len(SORTED)))
 def test_texts_that_sort_are_merged_without_a_word(tmp_path, aws, bucket, older, newer):
     users = Merged(tmp_path, aws, columns={"at": "string"})

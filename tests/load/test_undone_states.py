@@ -126,7 +126,7 @@ KINDS: Final = ("append", "append", "merge", "merge", "refresh", "replace_partit
 
 
 @pytest.mark.spark
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_changes_of_a_table(tmp_path, aws, bucket, spark, seed):
     """Some are undone at once, some behind a compaction, and several together."""
@@ -149,7 +149,7 @@ def test_random_changes_of_a_table(tmp_path, aws, bucket, spark, seed):
     assert undone
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize("catalog", ["none", "glue", "iceberg"])
 @pytest.mark.parametrize("seed", range(2))
 def test_random_refreshes(tmp_path, aws, bucket, catalog, seed):
@@ -167,7 +167,7 @@ def test_random_refreshes(tmp_path, aws, bucket, catalog, seed):
 
 
 @pytest.mark.spark
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("settings", [FILES, {}, ICEBERG])
 def test_random_loads_by_a_cursor(tmp_path, aws, bucket, spark, settings):
     """Some are undone with those after them."""

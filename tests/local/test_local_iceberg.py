@@ -72,6 +72,7 @@ def test_the_page_as_it_is_printed(folder, monkeypatch):
     assert shown[-3:] == SHOWN.splitlines()
 
 
+@pytest.mark.exhaustive
 def test_two_loads_a_compaction_and_an_undo(folder, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
     load("monday", MONDAY)

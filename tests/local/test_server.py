@@ -118,6 +118,7 @@ def test_a_server_that_does_not_start_shows_its_log(tmp_path, monkeypatch):
     assert raised.value.remedy.startswith(f"Read {server.folder / 'server.log'}")
 
 
+@pytest.mark.exhaustive
 def test_a_port_that_another_program_takes_meanwhile_costs_another_start(tmp_path, monkeypatch):
     # What SeaweedFS 4.48 prints where a port is taken; afterwards it starts.
     program, real = tmp_path / "weed", find_program()

@@ -18,6 +18,7 @@ def deployer(environment: Environment) -> Environment:
     return environment
 
 
+@pytest.mark.exhaustive
 def test_synth_finds_the_job(deployer: Environment, tmp_path: Path) -> None:
     bundle, out = light_bundle(tmp_path / "bundle"), tmp_path / "out"
     context = ("-c", "stage=dev", "-c", f"bundle={bundle}")

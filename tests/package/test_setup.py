@@ -44,6 +44,7 @@ def begin(project: Path, *arguments: str, **env: str) -> "subprocess.Popen[str]"
     )
 
 
+@pytest.mark.exhaustive
 def test_a_failure_has_its_reason_and_what_helps(project: Path) -> None:
     process = begin(project, PIP_NO_INDEX="1")
     out, err = process.communicate(timeout=120)
@@ -55,6 +56,7 @@ def test_a_failure_has_its_reason_and_what_helps(project: Path) -> None:
     assert "PIP_INDEX_URL=" in err
 
 
+@pytest.mark.exhaustive
 def test_a_set_up_for_use_takes_its_own_packages(project: Path) -> None:
     """A whole set-up goes on with the environment that is there for use."""
     _, use = begin(project, "use", PIP_NO_INDEX="1").communicate(timeout=120)

@@ -60,6 +60,7 @@ def test_wheel_holds_the_package_and_nothing_else(names: set[str]) -> None:
     }
 
 
+@pytest.mark.exhaustive
 def test_source_distribution_makes_the_same_wheel(wheel: Path, names: set[str], tmp_path: Path) -> None:
     (source,) = wheel.parent.glob("lakewriter-*.tar.gz")
     run_pip("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(tmp_path), str(source))

@@ -33,7 +33,8 @@ for kind in ("csv", "json", "parquet"):
     frame.write.mode("overwrite").format(kind).save(f"{folder}/{kind}")
     read = spark.read.format(kind).schema(frame.schema).load(f"{folder}/{kind}")
     read.createOrReplaceTempView("source")
-    spark.sql("SELECT /*+ REPARTITION(2) */ * FROM source WHERE id > 1").mapInArrow(iter, frame.schema).collect()
+    rows = spark.sql("SELECT /*+ REPARTITION(2) */ * FROM source WHERE id > 1")
+    rows.mapInArrow(lambda batches: batches, frame.schema).collect()
 spark.sparkContext.parallelize([1, 2], 2).map(str).collect()
 spark.stop()
 """

@@ -89,6 +89,7 @@ def aws_environment(aws: StrictAws) -> dict[str, str]:
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("bucket")
+@pytest.mark.exhaustive
 def test_load_from_the_bundle_alone(machine: SparkMachine, bundle: Path, aws: StrictAws) -> None:
     prepare(machine, aws)
     done = machine.submit(bundle, "run", "lake/lake.yaml", "--job-id", "first", **aws_environment(aws))

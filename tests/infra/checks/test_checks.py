@@ -127,6 +127,7 @@ def test_the_rest_needs_no_bundle(settings: Any) -> None:
     assert [list(over["deployment"]) for over in alone] == [["trust"]] * 3 + [["spark"]] * (len(alone) - 3)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("deployment", "code"),
     [
