@@ -46,7 +46,7 @@ def as_csv(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 def test_records_of_every_kind(connection):
     # Text takes the values of a type that nobody knows as they are.
     scenarios = [*SCENARIOS, *([] if connection.form in TYPED else [Scenario("odd", UNKNOWN, [{"id": 1}], [])])]

@@ -110,7 +110,7 @@ def catalog(aws, bucket):
         yield catalog
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(6)
 @pytest.mark.parametrize(("call", "status", "said", "code", "is_transient", "word"), ANSWERS)
 def test_answers(catalog, call, status, said, code, is_transient, word):
     table = Table(catalog.aws, catalog)

@@ -30,6 +30,7 @@ READY = [
 ]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize(("method", "path"), READY)
 def test_before_the_load(catalog, method, path, body):

@@ -166,6 +166,7 @@ TWICE = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("loads", "expected"), TWICE)
 def test_rows_of_one_key_and_order(aws, bucket, loads, expected):
     """Without keys of deleted rows, which tests of whole loads have."""
@@ -180,7 +181,7 @@ def split(rng: random.Random, rows: list[Row]) -> list[list[Row]]:
     return [rows[start:stop] for start, stop in pairwise([0, *cuts, len(rows)])]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_further_down_stay_however_they_are_divided(aws, bucket, seed):
     """Tasks, files of a task, and the order in which their receipts arrive differ; what readers see does not."""

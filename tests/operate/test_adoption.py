@@ -136,6 +136,7 @@ WRITERS: Final[dict[str, tuple[str, dict[str, Any], list[Callable[[Refreshed], o
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("case", WRITERS)
 def test_whose_files_there_are(tmp_path, aws, bucket, case):
     catalog, table, acts, expected = WRITERS[case]

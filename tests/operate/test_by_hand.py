@@ -130,7 +130,7 @@ def shorten(end: str) -> str:
     return word[0] if word else (f"`{end}`" if end.isupper() else end)
 
 
-@pytest.mark.one_in(21)
+@pytest.mark.one_in(63)
 @pytest.mark.parametrize(("command", "moment", "kind", "said"), CELLS)
 def test_cell(command: str, moment: str, kind: str, said: str):
     drill, (phase, come_to) = Drill(kind), MOMENTS[moment]

@@ -82,6 +82,7 @@ DAMAGED = [
 ]  # fmt: skip
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("body", DAMAGED)
 @pytest.mark.parametrize("is_done", [True, False])
 def test_a_damaged_outcome_of_the_last_attempt_ends_no_history(shop, body, is_done):

@@ -106,6 +106,7 @@ def make(tmp_path, aws, spark) -> Shop:
 
 
 @pytest.mark.usefixtures("bucket")
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("case", CALLS)
 def test_a_call_that_arrives_after_its_caller_has_died(tmp_path, aws, spark, case, look):

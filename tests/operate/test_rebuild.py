@@ -286,7 +286,7 @@ def test_a_state_that_says_something_is_not_replaced(table, aws):
 COMMANDS = [("status",), ("reset", "events", "--no-cursor", "--reason", "r"), ("abandon", "a", "--reason", "r")]
 
 
-@pytest.mark.one_in(2)
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("command", COMMANDS, ids=[command[0] for command in COMMANDS])
 @pytest.mark.parametrize("body", [None, b"", b"{}", b"oops"], ids=["missing", "empty", "no fields", "garbage"])
 def test_commands_stop_at_a_lost_state(table, aws, command, body):

@@ -80,7 +80,7 @@ def test_the_table_is_whole():
     assert sorted(cell[:2] for cell in CELLS) == sorted(every)
 
 
-@pytest.mark.one_in(3)
+@pytest.mark.one_in(9)
 @pytest.mark.parametrize(("command", "moment", "said"), CELLS)
 def test_cell(command: str, moment: str, said: str):
     drill, (phase, come_to) = Drill(TOGETHER), MOMENTS[moment]

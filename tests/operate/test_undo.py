@@ -312,6 +312,7 @@ def test_rewritten_files_are_undone_by_rows(shop):
     assert sorted(rows["id"].to_pylist()) == [0, 1]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("through", [("b",), ("b", "a"), ("a", "b")])
 @pytest.mark.usefixtures("small_files_apart")
 def test_a_compaction_whose_files_an_undo_has_rewritten_is_no_difference(shop, through):

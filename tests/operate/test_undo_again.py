@@ -85,7 +85,7 @@ def show(undoings, *, planned=False):
     return [(table.status, table.notes) for table in tables]
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.parametrize(("kind", "at"), MOMENTS)
 def test_an_undo_that_died_is_run_again(shop, tmp_path, aws, bucket, kind, at):
     begin, moments = BEGINNINGS[kind]

@@ -123,7 +123,6 @@ CASES = [(form, seed) for seed in range(12) for form in sorted(files_source._MAK
 
 
 @pytest.mark.one_in(9)
-@pytest.mark.one_in(9)
 @pytest.mark.parametrize(("form", "seed"), CASES)
 def test_same_rows_in_every_way(spark, tmp_path, form, seed):
     chance, folder = random.Random(f"{form} {seed}"), tmp_path / "in"
