@@ -304,7 +304,8 @@ class Receipt(ControlObject):
     counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
     ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` has the changes
     by field, for the process that loads, ``observed`` the columns that expectations name, ``violations`` the rows that
-    are not as expected, by check, ``blank_lines`` how many lines of the source were passed over, ``absent`` the
+    are not as expected, by check, ``blank_lines`` how many lines of the source were passed over, ``skipped`` how many
+    events of each kind changed no row, ``absent`` the
     declared columns that no document has, and ``orders`` the shapes of texts by which rows are merged, by the column's
     name in the source: these are left out of the intent.
     """
@@ -332,6 +333,7 @@ class Receipt(ControlObject):
     observed: Mapping[str, Observed] = sparse({})
     violations: Mapping[str, Violations] = sparse({})
     blank_lines: int = sparse(0)
+    skipped: Mapping[str, int] = sparse({})
     absent: Absent | None = sparse(None)
     orders: Mapping[str, TextShapes] = sparse({})
     task_attempt: int = 0
@@ -375,6 +377,7 @@ class Receipt(ControlObject):
             observed=facts.observed,
             violations=facts.violations,
             blank_lines=facts.blank_lines,
+            skipped=facts.skipped,
             absent=facts.absent,
             orders=findings.orders,
             columns=facts.columns,
@@ -384,7 +387,15 @@ class Receipt(ControlObject):
     def for_intent(self) -> Self:
         """Return the receipt without the fields that only the loading process needs."""
         cursor = self.cursor and self.cursor.without_shapes()
-        left_out = {"changed": (), "observed": {}, "violations": {}, "blank_lines": 0, "absent": None, "orders": {}}
+        left_out = {
+            "changed": (),
+            "observed": {},
+            "violations": {},
+            "blank_lines": 0,
+            "skipped": {},
+            "absent": None,
+            "orders": {},
+        }
         return self.model_copy(update=left_out | {"cursor": cursor})
 
 
@@ -412,6 +423,7 @@ class Totals(ControlObject):
     observed: Mapping[str, Observed] = sparse({})
     violations: Mapping[str, Violations] = sparse({})
     blank_lines: int = sparse(0)
+    skipped: Mapping[str, int] = sparse({})
     absent: Absent | None = sparse(None)
     orders: Mapping[str, TextShapes] = sparse({})
 
@@ -480,6 +492,7 @@ class FileFacts:
     observed: Mapping[str, Observed] = field(default_factory=dict)
     violations: Mapping[str, Violations] = field(default_factory=dict)
     blank_lines: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
     absent: Absent | None = None
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()

@@ -13,9 +13,10 @@ import yaml
 
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.lake_yaml import LakeFile, load, load_spec
-from lakewriter.errors import LakeError
+from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.operate.queries import write_queries
 from lakewriter.operate.sql_text import Engine
+from lakewriter.run.replay import require_replayable
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import (
     AnyRestService,
@@ -268,6 +269,8 @@ def test_unfit_settings(tmp_path, settings, said):
     assert f"destination.{said}" in str(caught.value)
 
 
+EVENTS = {"mode": "merge", "primary_key": ["id"], "envelope": "debezium"}
+MERGED = {"catalog": "iceberg", "tracking": ["deleted"]}
 UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"mode": "replace_partitions"}, {}, "tables.0.mode: table 'Orders' has mode 'replace_partitions', and is "
      "no Iceberg table: files have no such partitions. Set catalog: iceberg and partition_by, or mode: refresh."),
@@ -292,6 +295,24 @@ UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
      "have row groups to sort. Set format: parquet, or leave sort_by out."),
     ({"deleted": "op = 'D'"}, {}, "tables.0.deleted: table 'Orders' has 'deleted', and no column for it. Add "
      "'deleted' to destination.tracking, or leave it out."),
+    (EVENTS | {"mode": "append"}, MERGED, "tables.0.envelope: table 'Orders' has envelope without 'mode: merge': a "
+     "change is carried out where a table has one row of each key. Set mode: merge and primary_key; or leave it out, "
+     "and the events are appended as they are."),
+    (EVENTS, MERGED | {"tracking": []}, "tables.0.envelope: table 'Orders' has envelope, whose events delete rows, and "
+     "no column that says so. Add 'deleted' to destination.tracking."),
+    (EVENTS | {"deleted": "op = 'd'"}, MERGED, "tables.0.deleted: table 'Orders' has deleted, and envelope, whose "
+     "events say themselves which rows are."),
+    (EVENTS | {"cursor": "at"}, MERGED, "tables.0.cursor: table 'Orders' has a cursor, and envelope: rows are made of "
+     "events once these are read. Leave the cursor out, and set files: new in read."),
+    (EVENTS | {"order_by": ["at"]}, MERGED, "'order_by' is given by the events of 'envelope: debezium'; "
+     "leave it out"),
+    (EVENTS | {"envelope": {"type": "dms"}}, MERGED, "tables.0.mode: table 'Orders' has mode 'merge', and no "
+     "order_by."),
+    (EVENTS | {"envelope": {"type": "dms"}, "order_by": ["a", "b"]}, MERGED, "'order_by' is one column with "
+     "'envelope: dms': the one with AR_H_CHANGE_SEQ"),
+    (EVENTS | {"envelope": {"type": "debezium", "before": "BI_"}}, MERGED, "'before' is only for 'type: dms'"),
+    (EVENTS | {"envelope": {"type": "dms", "epoch": 1}}, MERGED, "'epoch' is only for 'type: debezium'"),
+    (EVENTS | {"envelope": "maxwell"}, MERGED, "expected 'debezium' or 'dms'"),
     ({"schema": ""}, {"catalog": "glue"}, "tables.0: table 'Orders' has no schema, and the catalog needs a database. "
      "Give destination.database, or the table's schema."),
 ]  # fmt: skip
@@ -320,6 +341,23 @@ BLIND: list[tuple[list[str], tuple[str, ...]]] = [
 def test_readers_that_see_deleted_rows(tmp_path, readers, warnings):
     entry = TABLE | {"mode": "merge", "primary_key": ["id"], "order_by": ["at"]}
     assert load_spec(lake(tmp_path, entry, top={"readers": readers}, catalog="iceberg")).warnings == warnings
+
+
+def test_change_events(tmp_path):
+    (table,) = load_spec(lake(tmp_path, TABLE | EVENTS, **MERGED)).tables
+    assert table.order_by == ("_change_epoch", "_change_log", "_change_position", "_change_row")
+    envelope = {"type": "dms", "full_load": "LOAD*"}
+    changes = TABLE | EVENTS | {"order_by": ["seq"]}
+    spec = load_spec(lake(tmp_path, changes | {"envelope": envelope}, **MERGED))
+    assert spec.tables[0].order_by == ("seq",)
+    # The same file with the columns that say which key a row had.
+    (warning,) = spec.warnings
+    assert "has no 'before': a row whose key changes leaves its old row in the table." in warning
+    changes["envelope"] = envelope | {"before": "BI_"}
+    spec = load_spec(lake(tmp_path, changes | {"on_bad_row": "quarantine"}, **MERGED))
+    assert spec.warnings == ()
+    with pytest.raises(SpecInvalidError, match=r"cannot be replayed: its rows are made of change events"):
+        require_replayable(spec, spec.tables[0])
 
 
 def test_two_tables_at_one_place(tmp_path):

@@ -63,7 +63,12 @@ VALUES: Final[dict[str, Any]] = {
     "mode": None,
 }
 """A value of each key of an entry."""
-NOT_PAIRED: Final = {"table": "its name", "schema_": "its name", "read": "the feeds stand for it"}
+NOT_PAIRED: Final = {
+    "table": "its name",
+    "schema_": "its name",
+    "read": "the feeds stand for it",
+    "envelope": "its source has events, which tests/load/test_change_events.py loads",
+}
 MODES: Final = tuple(name_mode(mode) for mode in Mode)
 FEEDS: Final = ("feed: files", "feed: sql", "feed: program", "feed: continuous")
 KEYS: Final = tuple(key for key in VALUES if key != "mode")

@@ -271,6 +271,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
             *spec.warnings,
             *_list_option_notes(spec, is_streamed=file.checkpoint is not None),
             *merged,
+            *_warn_of_changed_keys(file, document),
         ),
     }
     jars = tuple(make_absolute(jar, str(document.folder)) for jar in file.deployment.jars)
@@ -287,6 +288,18 @@ def _warn_of_secrets(file: LakeFile, document: Document) -> Iterator[str]:
     for location in locations:
         where = document.describe_position(location)
         yield f"{where} is written out; a reference such as ${{env:NAME}} keeps it out of the file."
+
+
+def _warn_of_changed_keys(file: LakeFile, document: Document) -> Iterator[str]:
+    """Yield a warning with the line of each table of changes that do not say which key a row had before."""
+    for number, entry in enumerate(file.tables):
+        if entry.envelope is not None and entry.envelope.leaves_old_keys:
+            where = document.describe_position(("tables", number, "envelope"))
+            yield (
+                f"{where} has no 'before': a row whose key changes leaves its old row in the table. Add the columns "
+                "with the keys before by a transformation rule of the task, add-before-image-columns with the prefix "
+                "BI_, and set before: BI_."
+            )
 
 
 def _warn_of_root(file: LakeFile, document: Document) -> Iterator[str]:

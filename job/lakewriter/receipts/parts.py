@@ -69,7 +69,7 @@ class Sum:
         self._cursor: Cursor | None = None
         self._engines: set[str] = set()
         self._samples: list[str] = []
-        self._undeclared, self._requests = Counter[str](), Counter[str]()
+        self._undeclared, self._requests, self._skipped = Counter[str](), Counter[str](), Counter[str]()
         self._changed = Counter[tuple[str, str, str]]()
         self._is_repeated = False
         self._observed: dict[str, Observed] = {}
@@ -105,6 +105,7 @@ class Sum:
         self._samples += more.change_samples[: MOST_SAMPLES - len(self._samples)]
         self._undeclared.update(more.undeclared)
         self._requests.update(more.requests)
+        self._skipped.update(more.skipped)
         self._absent = Absent.join([self._absent, more.absent])
         for values in more.changed:
             self._changed[values.field, values.change, values.reason] += values.values
@@ -132,6 +133,7 @@ class Sum:
             changed=tuple(changed),
             requests=dict(self._requests),
             is_repeated=self._is_repeated,
+            skipped=dict(self._skipped),
             observed=self._observed,
             violations=self._violations,
             absent=self._absent,

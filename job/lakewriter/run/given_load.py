@@ -165,6 +165,7 @@ _HINDRANCES: Final[Sequence[tuple[str, Callable[[TableSpec], bool], str]]] = (
     ("cursor", lambda table: table.cursor is not None, "leaves out rows by a filter of Spark's"),
     ("columns", lambda table: bool(table.columns), "casts values by Spark's rules"),
     ("deleted", lambda table: table.deleted is not None, "is an expression of Spark's SQL"),
+    ("envelope", lambda table: table.envelope is not None, "makes rows of events first"),
     ("expect: sql", lambda table: bool(table.conditions), "is an expression of Spark's SQL"),
     ("expect: unique", lambda table: bool(table.unique_checks), "reads the rows a second time"),
     ("partition_by", lambda table: bool(table.partition_by), "brings the rows of a partition together"),

@@ -167,9 +167,10 @@ def add_nameless(table: TableSpec, given: tuple[GivenName, ...] | None) -> Table
 
 def _add_known(table: TableSpec, spec: Spec, state: TableState, in_place: CatalogTable) -> TableSpec:
     """Return the table with the types that the values of earlier loads have given its columns. Types of a catalog stand
-    for those of which no record has any. Files of text have no types, and a load that replaces all files begins anew.
+    for those of which no record has any. Files of text have no types, a load that replaces all files begins anew, and
+    the columns of events are not the table's.
     """
-    if isinstance(spec.encoding, TextEncoding) or _forgets_types(table, in_place):
+    if isinstance(spec.encoding, TextEncoding) or _forgets_types(table, in_place) or table.envelope is not None:
         return table
     noted = state.types or ()
     names = {column.name.lower() for column in noted}

@@ -76,6 +76,11 @@ _HINDRANCES: Final[Sequence[tuple[Callable[[Spec, TableSpec], bool], str, str]]]
         "Correct the rows at the source, and load the table again.",
     ),
     (
+        lambda _, table: table.envelope is not None,
+        "its rows are made of change events, which a quarantine has beside rows that were made of them",
+        "Write the events of its rows into a file of the source: a load takes an event that it has had once more.",
+    ),
+    (
         lambda _, table: table.is_given,
         "a program gives its rows, and nothing says which columns they have now",
         "Write them again with lakewriter.write.",

@@ -103,6 +103,9 @@ def _list_notes(load: Load, table: TableSpec, began: TableState, staged: Staged,
         notes.append(f"{future}; move it back with lakewriter reset LAKE {table.id} --cursor VALUE --reason WHY")
     if totals.blank_lines:
         notes.append(f"{format_count(totals.blank_lines, 'blank line')} of its files skipped")
+    if totals.skipped:
+        kinds = ", ".join(format_count(count, kind) for kind, count in sorted(totals.skipped.items()))
+        notes.append(f"events that change no row skipped: {kinds}")
     # A replay reads a few documents of a load.
     return notes if load.kind.takes else [*notes, *_note_absent(totals.absent)]
 
@@ -181,11 +184,11 @@ def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planne
     merge = MergeIntent(
         keys=keys,
         order_by=order_by,
-        deleted=deleted if table.deleted is not None else None,
+        deleted=deleted if table.marks_deleted else None,
         keeps_deleted=table.keep_deleted,
         compared=None if _is_in_order(planned) else tuple(column.name for column in planned.shape.columns),
     )
-    if table.deleted is None or table.keep_deleted or not table.deleted_seconds:
+    if not table.marks_deleted or table.keep_deleted or not table.deleted_seconds:
         return merge
     control, attempt = load.control(table), load.attempt
     before = began.deleted_keys if began.deleted_keys and began.deleted_keys.until > attempt.started else None

@@ -87,7 +87,7 @@ def plan_shape(
 
     ``SchemaIncompatibleError`` for types that do not fit, ``SpecInvalidError`` for keys or cursors that are not there.
     """
-    deleted = table.deleted is not None
+    deleted = table.marks_deleted
     fields = list(source)
     if deleted:
         _require_deleted(source, table)

@@ -53,6 +53,7 @@ def explain_need_of_spark(table: TableSpec, condition: str | None = None) -> str
         "it is a query": read.sql is not None,
         f"its engine is {read.engine}": read.engine is not None,
         f"its format is {read.format}": not has_reader(read),
+        "its rows are change events": table.envelope is not None,
         "it has a deleted expression": table.deleted is not None,
         "its rows are judged by SQL": bool(table.conditions),
         "its rows are looked at for repeated values": bool(table.unique_checks),

@@ -121,7 +121,7 @@ class FileStream:
         types = read.learnt if learnt is None else learnt.learnt
         read = read.model_copy(update={"nameless": nameless, "learnt": types})
         return open_files(
-            self.table, read, self.options, spread, aside=self.table.sets_aside, given=listing, earlier=self.earlier
+            self.table, read, self.options, spread, aside=self.table.marks_rows, given=listing, earlier=self.earlier
         )
 
     def make_frame(self, opened: OpenedFiles) -> DataFrame:

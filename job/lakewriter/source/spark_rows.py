@@ -18,7 +18,7 @@ from pyspark.sql.types import BooleanType
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import ORDINAL
 from lakewriter.source.arrow_types import check_batch
-from lakewriter.source.bad_rows import BAD, CHECKS
+from lakewriter.source.bad_rows import BAD, BAD_FIELD, CHECKS, Marked
 from lakewriter.source.cursor_lag import check_lag
 from lakewriter.source.databases.database_rows import DatabaseRows
 from lakewriter.source.databases.figures import MARK, Depth, Figures, Meter
@@ -34,7 +34,7 @@ from lakewriter.source.marked_rows import add_marks, filter_rows, is_marked
 from lakewriter.source.request import Body, Feed, RowsRequest
 from lakewriter.source.session import isolate, rebind
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, find_useful_line
-from lakewriter.source.table_frames import Loaded, add_deleted_column, load_source, prepare_delivery
+from lakewriter.source.table_frames import Loaded, add_deleted_column, load_source, prepare_delivery, unfold_events
 from lakewriter.spec.expectations import Condition
 from lakewriter.spec.table_spec import IndexKind, TableSpec
 
@@ -193,15 +193,19 @@ class RowsFeed(Feed):
                 raise self._origin.make_error(error) from error
 
     def read_first(self, rows: int) -> pa.Table:
-        """Return the first rows in one table, under the source's names."""
+        """Return the first good rows in one table, under the source's names."""
         try:
             table = self._frame.limit(rows).toArrow()
         except SPARK_ERRORS as error:
             raise self._origin.make_error(error) from error
         # The columns behind the source's are marks and results of checks.
-        source = table.rename_columns(self._delivered.names).select(range(len(self.schema)))
+        names = self._delivered.names
+        source = table.rename_columns(names).select(range(len(self.schema)))
+        if BAD in names:
+            source = source.append_column(BAD_FIELD, table.column(names.index(BAD)).cast(BAD_FIELD.type))
         batch = source.combine_chunks().to_batches()[:1] or [pa.RecordBatch.from_pylist([], source.schema)]
-        return pa.Table.from_batches([cast_batch(batch[0], self._casts, self._origin.table, "the first rows")])
+        cast = cast_batch(batch[0], self._casts, self._origin.table, "the first rows")
+        return pa.Table.from_batches([Marked(cast).good if BAD in names else cast])
 
     def find_repeated(self, positions: Sequence[int], shown: int) -> tuple[int, list[tuple[object, ...]]]:
         """Return how many good rows repeat the values of others in the columns at ``positions``, and the first such
@@ -253,7 +257,7 @@ def open_rows(request: RowsRequest, reason: str) -> RowsFeed:
     """Open the feed of a table. Its rows are numbered later if they are first brought into another order."""
     session, origin, table = isolate(request.spark()), request.origin, request.table
     try:
-        loaded = load_source(session, request, table.read, aside=table.sets_aside)
+        loaded = load_source(session, request, table.read, aside=table.marks_rows)
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
@@ -276,7 +280,7 @@ def open_frame(frame: DataFrame, request: RowsRequest) -> RowsFeed:
     origin = Origin(request.table.id, "the DataFrame")
     try:
         rows = rebind(frame)
-        marked = add_marks(rows) if request.table.sets_aside and not is_marked(rows) else rows
+        marked = add_marks(rows) if request.table.marks_rows and not is_marked(rows) else rows
     except SPARK_ERRORS as error:
         raise origin.make_error(error) from error
     return _make_feed(Loaded(marked), request, origin, "it is a DataFrame", tasks=1 if request.single else None)
@@ -289,6 +293,7 @@ def _make_feed(
     If that fails, what the rows hold is closed."""
     table = request.table
     try:
+        loaded = unfold_events(loaded, table)
         typed, casts = _declare(loaded, request)
         source = add_checks(add_deleted_column(typed, table), table)
         frame, schema = prepare_delivery(source if tasks is None else source.coalesce(tasks))

@@ -61,7 +61,7 @@ class TableStream:
                 self.frame = open_path_stream(isolate(spark), _choose_path(table.read), added)
                 self._files = FileStream(spark, table, options, self.origin)
             else:
-                self.frame = _load(isolate(spark), table.read, secrets, aside=table.sets_aside)
+                self.frame = _load(isolate(spark), table.read, secrets, aside=table.marks_rows)
         except SPARK_ERRORS as error:
             if "[PATH_NOT_FOUND]" in str(error):
                 raise _make_absent_error(table, find_useful_line(self.origin.redact(str(error)))) from error

@@ -1,13 +1,15 @@
 """Make DataFrames as a table asks for them: typed as declared, deleted rows marked, values as Arrow takes them."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, StringType
 
 from lakewriter.column_types import note_type
@@ -15,8 +17,9 @@ from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
 from lakewriter.naming import DELETED
 from lakewriter.receipt import InferredType
 from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
-from lakewriter.source.bad_rows import BAD
+from lakewriter.source.bad_rows import BAD, Marked, mark_schema
 from lakewriter.source.byte_checks import ByteCheck, plan_byte_check
+from lakewriter.source.change_events.unfolding import AnyEventPlan, plan_events, unfold_batch
 from lakewriter.source.column_names import load_by_case
 from lakewriter.source.databases.cursors import CursorCondition
 from lakewriter.source.databases.database_connection import Connection
@@ -201,6 +204,29 @@ def _require_orders(loaded: Loaded, table: TableSpec) -> None:
 def replace_char_types(columns: str) -> str:
     """Replace ``char`` and ``varchar`` in DDL, which the readers do not take."""
     return _CHARACTERS.sub("string", columns)
+
+
+def unfold_events(loaded: Loaded, table: TableSpec) -> Loaded:
+    """Return the rows of change events, each with what says whether it is deleted, and with a mark; other rows as they
+    are."""
+    if table.envelope is None:
+        return loaded
+    marked = loaded.frame if is_marked(loaded.frame) else add_marks(loaded.frame)
+    events = make_arrow_schema(marked.columns[:-1], marked.select(*marked.columns[:-1]).schema)
+    plan = plan_events(events, table, table.envelope)
+    fields = [*plan.fields, pa.field(DELETED, pa.bool_())]
+    names = [field.name for field in fields]
+    numbered = [field.with_name(name) for name, field in zip(number_columns(names), fields, strict=True)]
+    kind = from_arrow_schema(mark_schema(numbered), prefer_timestamp_ntz=True)
+    rows = marked.mapInArrow(partial(_unfold_all, plan, mark_schema(events)), kind).toDF(*names, BAD)
+    # The types that values give are those of events, which the table has not.
+    return replace(loaded, frame=rows, inferred=())
+
+
+def _unfold_all(plan: AnyEventPlan, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        arrays = [column.cast(kind) for column, kind in zip(batch.columns, schema.types, strict=True)]
+        yield unfold_batch(plan, Marked(pa.RecordBatch.from_arrays(arrays, schema=schema)))
 
 
 def add_deleted_column(source: DataFrame, table: TableSpec) -> DataFrame:

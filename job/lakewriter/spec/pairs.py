@@ -62,6 +62,10 @@ NEEDS: Final[Mapping[tuple[str, str], Refusal]] = {
         )
         for key in ("primary_key", "order_by")
     },
+    ("envelope", _MERGED): Refusal(
+        "{table} has envelope without 'mode: merge': a change is carried out where a table has one row of each key.",
+        "Set mode: merge and primary_key; or leave it out, and the events are appended as they are.",
+    ),
     (name_mode(Mode.REPLACE_PARTITIONS), "partition_by"): Refusal(
         "{table} has mode 'replace_partitions', and no partition_by: it has no partitions.",
         "Set partition_by, or mode: refresh.",
@@ -74,6 +78,11 @@ REFUSED: Final[Mapping[tuple[str, str], Refusal]] = {
         "{table} has deleted_for, which is for rows that 'deleted' takes out of the table, and keep_deleted, which "
         "keeps them.",
         "Leave one of them out.",
+    ),
+    ("deleted", "envelope"): Refusal("{table} has deleted, and envelope, whose events say themselves which rows are."),
+    ("cursor", "envelope"): Refusal(
+        "{table} has a cursor, and envelope: rows are made of events once these are read.",
+        "Leave the cursor out, and set files: new in read.",
     ),
     (NEW_FILES, "cursor"): Refusal(
         "{table} has 'files: new' and a cursor, and both say what later loads read.", "Leave one of them out."
@@ -116,12 +125,21 @@ def has(table: Any, setting: str) -> bool:
     return bool(given) if not value else given == Mode(value)
 
 
+def _is_met(table: Any, needed: str) -> bool:
+    """Return whether a table has a setting that another one needs, or change events that say the same."""
+    return has(table, needed) or (table.envelope is not None and needed in table.envelope.gives)
+
+
 def find_refusals(table: Any, refused: Mapping[str, Refusal]) -> dict[str, Refusal]:
     """Return each setting of a table that cannot be, with one reason. ``refused`` are those that its destination
     refuses, which come first: what else such a setting needs would lead nowhere."""
     refusals = {
         **{setting: refusal for (setting, other), refusal in REFUSED.items() if has(table, other)},
-        **{setting: refusal for (setting, needed), refusal in reversed(list(NEEDS.items())) if not has(table, needed)},
+        **{
+            setting: refusal
+            for (setting, needed), refusal in reversed(list(NEEDS.items()))
+            if not _is_met(table, needed)
+        },
         **refused,
     }
     return {setting: refusal for setting, refusal in refusals.items() if has(table, setting)}

@@ -9,6 +9,7 @@ from pydantic import model_validator
 from lakewriter.naming import LATEST, QUARANTINE, cut, join_key
 from lakewriter.receipt import InferredType
 from lakewriter.spec.access import SecretText
+from lakewriter.spec.change_events import ChangeEvents
 from lakewriter.spec.collection import Collection
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.expectations import Condition, Expectation, Unique
@@ -208,6 +209,8 @@ class TableSource(Model):
     cursor: str | None = None
     cursor_lag: str | None = None
     deleted: str | None = None
+    envelope: ChangeEvents | None = None
+    """The form of the source's rows if each is an event that changes a row; None where they are the rows."""
     order_by: tuple[str, ...] = ()
     """The source columns by which rows of one key are newer than others; none but merged tables have any."""
     keep_deleted: bool = False
@@ -227,6 +230,11 @@ class TableSource(Model):
     """The source columns by which the rows of each row group are sorted; none but Parquet files have any."""
     contract: Contract | None = None
     on_bad_row: BadRows | None = None
+
+    @property
+    def marks_deleted(self) -> bool:
+        """True if the source says of each row whether it deletes the row of its key."""
+        return self.deleted is not None or self.envelope is not None
 
     def make_table(self, *, schema_name: str, name: str, layout: Layout, path: str, **fields: Any) -> "TableSpec":
         """Return the table, written under these names; ``fields`` are others that the destination decides."""
@@ -271,6 +279,11 @@ class TableSpec(TableSource):
     def sets_aside(self) -> bool:
         """Return whether bad rows go to the quarantine, and the load goes on without them."""
         return self.on_bad_row is not None and self.on_bad_row.action == "quarantine"
+
+    @property
+    def marks_rows(self) -> bool:
+        """Return whether bad rows are marked, and judged by the tasks that write: those of events are always."""
+        return self.sets_aside or self.envelope is not None
 
     @property
     def quarantine(self) -> str | None:

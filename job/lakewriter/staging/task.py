@@ -28,7 +28,8 @@ from lakewriter.receipt import Absent, FileFacts, Receipt
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
 from lakewriter.shape.table import ORDINAL_FIELD, Shaped
-from lakewriter.source.bad_rows import read_absent, read_blank_lines, read_cut
+from lakewriter.source.bad_rows import SKIPPED, read_absent, read_blank_lines, read_cut
+from lakewriter.source.files.file_source import make_bad_row_error
 from lakewriter.spec.access import Access
 from lakewriter.spec.encodings import FileEncoding
 from lakewriter.spec.layout import ObjectNames
@@ -136,6 +137,7 @@ class _PartitionWriter:
             bad.read_cursor = self._shaper.read_cursor
         self._cut: Counter[str] = Counter()
         self._blank_lines = 0
+        self._skipped = Counter[str]()
         self._absent: Absent | None = None
         self._uploads: list[StagedUpload] = []
         metadata = {LOAD_METADATA: plan.load, **plan.metadata}
@@ -166,12 +168,33 @@ class _PartitionWriter:
             if counted is not None and seen > counted:
                 raise self._make_changed_error(counted, f"at least {seen}")
             rows = Rows.of(batch, seen - batch.num_rows)
+            rows = self._leave_skipped_out(rows)
             if self._bad is not None:
                 rows = self._bad.take_marked(rows)
+            elif rows.marks is not None:
+                self._require_good(rows.marks)
             if rows.batch.num_rows:
                 yield from self._shape_good_rows(replace(rows, batch=self._copier.copy(rows.batch)))
         if counted is not None and seen != counted:
             raise self._make_changed_error(counted, str(seen))
+
+    def _leave_skipped_out(self, rows: Rows) -> Rows:
+        """Count the events that are no rows of the table, and return the others."""
+        if rows.marks is None:
+            return rows
+        is_skipped = pc.fill_null(pc.equal(pc.struct_field(rows.marks, "column"), SKIPPED), False)
+        if not pc.any(is_skipped).as_py():
+            return rows
+        self._skipped.update(pc.struct_field(rows.marks, "reason").filter(is_skipped).to_pylist())
+        return rows.take(pc.indices_nonzero(pc.invert(is_skipped)))
+
+    def _require_good(self, marks: pa.Array) -> None:
+        """Raise the first bad row's error: those of events are marked also where a table sets none aside."""
+        bad = marks.filter(pc.struct_field(marks, "reason").is_valid())
+        if len(bad):
+            mark = bad[0].as_py()
+            offset = "" if mark["offset"] is None else f", offset {mark['offset']}"
+            raise make_bad_row_error(f"partition {self._partition}: {mark['file'] or 'the source'}{offset}", mark)
 
     def _shape_good_rows(self, rows: Rows) -> Iterator[pa.RecordBatch]:
         """Yield shaped rows; one that cannot be written goes into the quarantine, or fails the load."""
@@ -264,6 +287,7 @@ class _PartitionWriter:
         findings.changed.update({(name, TRUNCATED, CUT): count for name, count in self._cut.items()})
         self._cut.clear()
         (blank_lines, self._blank_lines), (absent, self._absent) = (self._blank_lines, 0), (self._absent, None)
+        skipped, self._skipped = dict(self._skipped), Counter[str]()
         observed, violations = self._observer.take(file.rows, footer)
         columns = read_column_statistics(footer) if footer is not None and plan.statistics else {}
         # It is no column of the table.
@@ -282,6 +306,7 @@ class _PartitionWriter:
             observed=observed,
             violations=violations,
             blank_lines=blank_lines,
+            skipped=skipped,
             absent=absent,
             columns=columns,
             partition_values=values,

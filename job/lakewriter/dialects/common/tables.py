@@ -4,9 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
 from lakewriter.dialects.common.column_entries import ColumnEntry, TypeText
 from lakewriter.dialects.common.expect_keys import Duration, ExpectEntry, to_seconds
@@ -15,6 +15,7 @@ from lakewriter.dialects.common.read_keys import ReadEntry
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import name_tables
+from lakewriter.spec.change_events import ChangeEvents
 from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.listed_files import Repetition
 from lakewriter.spec.model import FileModel
@@ -29,6 +30,67 @@ _NUMBERED: Final = re.compile(r"(bucket|truncate)\(\s*([1-9]\d{0,8})\s*,\s*([^()
 def _check_partition_field(text: str) -> str:
     parse_partition_field(text)
     return text
+
+
+def _allow_bare_type(schema: dict[str, Any]) -> None:
+    whole = dict(schema)
+    schema.clear()
+    schema["anyOf"] = [{"enum": ["debezium"]}, whole]
+
+
+class EnvelopeEntry(FileModel):
+    """The form of the change events that the rows come in; ``debezium`` alone may stand in its place."""
+
+    model_config = ConfigDict(json_schema_extra=_allow_bare_type)
+
+    type: Literal["debezium", "dms"]
+    """``debezium`` for events with ``before``, ``after``, ``source`` and ``op``; ``dms`` for the files that AWS DMS
+    writes to S3, with the operation in a column."""
+    epoch: int | None = Field(None, ge=0)
+    """For ``debezium``: a number that outranks all events of lower ones. Raise it when the database's log begins anew,
+    as after a failover, and when a whole new snapshot follows changes that were lost. By default 0."""
+    unavailable: str | None = Field(None, min_length=1)
+    """For ``debezium``: the connector's ``unavailable.value.placeholder``, where it is not
+    ``__debezium_unavailable_value``."""
+    op: str | None = Field(None, min_length=1)
+    """For ``dms``: the column with the operation. By default ``Op``."""
+    full_load: str | None = Field(None, min_length=1)
+    """For ``dms``: the names of the files of a full load, such as ``LOAD*``, whose rows have no operation or no order.
+    Rows of other files are changes."""
+    before: str | None = Field(None, min_length=1)
+    """For ``dms``: what begins the names of the columns with the values before an update, such as ``BI_``. Without it a
+    row whose key changes leaves its old row in the table."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _type_alone(cls, value: Any) -> Any:
+        return {"type": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _keys_of_the_type(self) -> Self:
+        for kind, keys in _OF_ENVELOPES.items():
+            for key in keys:
+                if kind != self.type and getattr(self, key) is not None:
+                    raise ValueError(f"'{key}' is only for 'type: {kind}'")
+        return self
+
+    @property
+    def events(self) -> ChangeEvents:
+        """The neutral form."""
+        return ChangeEvents(form=self.type, **self.model_dump(exclude={"type"}, exclude_none=True))
+
+    @property
+    def leaves_old_keys(self) -> bool:
+        """True if a change of a row's key does not say which key it had."""
+        return self.type == "dms" and self.before is None
+
+    @property
+    def gives(self) -> frozenset[str]:
+        """The keys of the entry that the events make unnecessary."""
+        return self.events.gives
+
+
+_OF_ENVELOPES: Final = {"debezium": ("epoch", "unavailable"), "dms": ("op", "full_load", "before")}
 
 
 class TableEntry(FileModel):
@@ -61,6 +123,9 @@ class TableEntry(FileModel):
     hours``."""
     deleted: str | None = None
     """A SQL condition over source columns that is true for a deleted row, such as ``op = 'D'``."""
+    envelope: EnvelopeEntry | None = None
+    """With ``mode: merge``: the source has change events, each of which says what becomes of a row. Without it the
+    source's rows are written, and ``deleted`` and ``order_by`` name what says so."""
     order_by: tuple[str, ...] = ()
     """With ``mode: merge``: the columns that say which of two rows of a key is newer, such as ``[updated_at]``. A row
     that is older than the table's is not written."""
@@ -126,6 +191,14 @@ class TableEntry(FileModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _order_of_events(self) -> Self:
+        if self.envelope is not None and self.order_by and self.envelope.events.order:
+            raise ValueError("'order_by' is given by the events of 'envelope: debezium'; leave it out")
+        if self.envelope is not None and len(self.order_by) > 1:
+            raise ValueError("'order_by' is one column with 'envelope: dms': the one with AR_H_CHANGE_SEQ")
+        return self
+
     @property
     def title(self) -> str:
         """The entry's name in messages."""
@@ -160,7 +233,8 @@ class TableEntry(FileModel):
             cursor=self.cursor,
             cursor_lag=None if self.cursor_lag is None else str(self.cursor_lag),
             deleted=self.deleted,
-            order_by=self.order_by,
+            envelope=None if self.envelope is None else self.envelope.events,
+            order_by=self.order_by or (() if self.envelope is None else self.envelope.events.order),
             keep_deleted=self.keep_deleted,
             deleted_seconds=to_seconds(self.deleted_for or _DELETED_FOR),
             columns={

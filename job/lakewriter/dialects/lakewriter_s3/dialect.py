@@ -59,7 +59,11 @@ REFUSES: Final = (
             "deleted": Refusal(
                 "{table} has 'deleted', and no column for it.",
                 "Add 'deleted' to destination.tracking, or leave it out.",
-            )
+            ),
+            "envelope": Refusal(
+                "{table} has envelope, whose events delete rows, and no column that says so.",
+                "Add 'deleted' to destination.tracking.",
+            ),
         },
     ),
     Refusing[LakewriterS3](

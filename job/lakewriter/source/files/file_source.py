@@ -218,7 +218,8 @@ class FilesSource:
 
     def _require_good(self, batch: pa.RecordBatch, piece: Piece) -> None:
         for mark in Marked(batch).list_bad():
-            raise make_bad_row_error(self.table, mark, self._name_position(piece, mark["offset"]))
+            where = f"table {self.table!r}: {mark['file']!r}, {self._name_position(piece, mark['offset'])}"
+            raise make_bad_row_error(where, mark)
 
     def _name_position(self, piece: Piece, offset: int) -> str:
         if not self.reader.has_lines:
@@ -227,11 +228,10 @@ class FilesSource:
         return f"{f'line {line}, ' if line else ''}offset {offset}"
 
 
-def make_bad_row_error(table: str, mark: Mapping[str, str | None], position: str) -> LakeError:
-    """Make the error for a bad row of a table that fails on it; ``position`` is its line or row in the file."""
+def make_bad_row_error(where: str, mark: Mapping[str, str | None]) -> LakeError:
+    """Make the error for a bad row of a table that fails on it; ``where`` names its file, and its line or row."""
     value, column = mark["value"] or "", mark["column"]
     shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}...")
-    where = f"table {table!r}: {mark['file']!r}, {position}"
     if column is not None:
         is_finer = mark["reason"] == FINER
         remedy = "Have it cut: nanoseconds: truncate. " if is_finer else "Declare another type under columns:. "
@@ -334,6 +334,7 @@ def open_files(
         earlier: Columns that the source had before. They come first, even if the files lack them.
     """
     form = read.kind
+    table, inside = _split_declared(table)
     taken = replace(
         take_options(form.name, options, table.id),
         truncates_nanoseconds=table.truncates_nanoseconds,
@@ -354,7 +355,7 @@ def open_files(
     _require_columns(table.id, look, keys, listing)
     texts = pa.schema([pa.field(key, pa.string()) for key in keys])
     if reader.has_lines:
-        plan = _TextPlan(reader, taken, declared, fit, has_earlier=earlier is not None)
+        plan = _TextPlan(reader, taken, declared, fit, has_earlier=earlier is not None, inside=inside)
         columns, casts, inferred, has_rows = plan.make(look, texts, table, spread)
     else:
         casts, inferred, has_rows = _plan_typed(pa.schema([*look.schema, *texts]), table, declared), (), True
@@ -365,6 +366,14 @@ def open_files(
         asked, chosen = joined.list_asked(file_columns, read_schema), replace(joined, schema=read_schema)
         source = replace(source, read_schema=asked, chosen=chosen)
     return OpenedFiles(source, look, listing, read.is_empty, form.name, inferred, not has_rows)
+
+
+def _split_declared(table: TableSpec) -> tuple[TableSpec, frozenset[str]]:
+    """Return the table with the columns that it declares of the source, and the names of those that rows get which are
+    made of the source's events."""
+    if table.envelope is None or not table.envelope.has_rows_inside:
+        return table, frozenset()
+    return table.model_copy(update={"columns": {}}), frozenset(map(str.lower, table.columns))
 
 
 def _join_earlier(earlier: pa.Schema, file_columns: pa.Schema, form: Format, fit: TypeFit) -> KnownColumns:
@@ -396,6 +405,8 @@ class _TextPlan:
     declared: pa.Schema | None
     fit: TypeFit
     has_earlier: bool
+    inside: frozenset[str] = frozenset()
+    """Members whose values are read as they are written, wherever they stand, by their names in lower case."""
 
     def make(
         self, look: Look, keys: pa.Schema, table: TableSpec, spread: Spread
@@ -407,6 +418,7 @@ class _TextPlan:
         planned = plan_casts(names, [pa.string()] * len(names), table)
         declared_names = {name.lower() for name in table.columns}
         schema = _ask_for_text(look.schema, declared_names)
+        schema = pa.schema([field.with_type(_ask_inside(field.type, self.inside)) for field in schema])
         infers = isinstance(self.reader, CsvReader) and self.taken.is_true("inferSchema")
         noted, casts, has_rows = look.inferred, tuple[ColumnCast, ...](), True
         if infers and self.declared is None and not self.has_earlier:
@@ -484,6 +496,14 @@ def _ask_for_text(schema: pa.Schema, declared: Set[str]) -> pa.Schema:
     written.
     """
     return pa.schema([field.with_type(pa.string()) if field.name.lower() in declared else field for field in schema])
+
+
+def _ask_inside(kind: pa.DataType, names: Set[str]) -> pa.DataType:
+    """Return a type whose structs have text for members with these names."""
+    if not names or not pt.is_struct(kind):
+        return kind
+    members = (pa.string() if f.name.lower() in names else _ask_inside(f.type, names) for f in kind)
+    return pa.struct([field.with_type(member) for field, member in zip(kind, members, strict=True)])
 
 
 def _list_key_casts(declared: pa.Schema | None, look: Look, keys: pa.Schema) -> Iterator[ColumnCast]:

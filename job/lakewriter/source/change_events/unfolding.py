@@ -1,0 +1,57 @@
+"""Make rows of a batch of events: columns of the row and its order, whether it deletes its key, and its mark."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakewriter.documents.values_to_text import WHOLE, render_members
+from lakewriter.naming import DELETED
+from lakewriter.source.bad_rows import BAD, FIELDS, SKIPPED, Marked, join_marks
+from lakewriter.source.change_events.debezium import DebeziumPlan, plan_debezium
+from lakewriter.source.change_events.dms import DmsPlan, plan_dms
+from lakewriter.spec.change_events import ChangeEvents
+from lakewriter.spec.table_spec import TableSpec
+
+AnyEventPlan = DebeziumPlan | DmsPlan
+
+_TOMBSTONE = "null"
+"""A line of JSON with nothing but this is the value of a Kafka message that has none."""
+
+
+def plan_events(schema: pa.Schema, table: TableSpec, events: ChangeEvents) -> AnyEventPlan:
+    """Plan the events of a source with these columns; raise ``SPEC_INVALID`` if they are of another form."""
+    if events.form == "dms":
+        return plan_dms(schema, events, table.id, table.order_by, table.primary_key)
+    return plan_debezium(schema, events, table.id)
+
+
+def unfold_batch(plan: AnyEventPlan, marked: Marked) -> pa.RecordBatch:
+    """Return the rows of a batch of events, with ``DELETED`` and their marks behind their columns."""
+    marks = dict(zip(FIELDS, marked.marks.flatten(), strict=True))
+    unfolded = plan.unfold(marked.rows, marks["file"])
+    is_read = marks["reason"].is_null()
+    is_tombstone = pc.and_(pc.fill_null(pc.equal(marks["value"], _TOMBSTONE), False), marks["column"].is_null())
+    is_tombstone = pc.and_(pc.invert(is_read), is_tombstone)
+    skipped = pc.if_else(is_tombstone, "tombstone", pc.if_else(is_read, unfolded.skipped, None))
+    reasons = pc.if_else(is_read, unfolded.reasons, None)
+    texts = _render_bad(marked.rows, reasons.is_valid())
+    marks["value"], marks["row"] = pc.coalesce(texts, marks["value"]), pc.coalesce(texts, marks["row"])
+    marks["reason"] = pc.coalesce(skipped, reasons, marks["reason"])
+    marks["column"] = pc.if_else(skipped.is_valid(), SKIPPED, marks["column"])
+    # A row that is not written has no values: none of them is cast or compared.
+    is_good = marks["reason"].is_null().take(unfolded.events)
+    numbers = pc.if_else(is_good, pa.arange(0, len(is_good)), None)
+    columns = [values.take(numbers) for values in (*unfolded.columns, unfolded.deleted)]
+    taken = join_marks({name: values.take(unfolded.events) for name, values in marks.items()})
+    fields = [*plan.fields, pa.field(DELETED, pa.bool_())]
+    names = [*(field.name for field in fields), BAD]
+    return pa.RecordBatch.from_arrays([*columns, taken], names=names)
+
+
+def _render_bad(events: pa.RecordBatch, is_bad: pa.Array) -> pa.Array:
+    """Return the bad events as JSON; null for the others."""
+    numbers = pc.indices_nonzero(is_bad)
+    if not len(numbers):
+        return pa.nulls(len(is_bad), pa.string())
+    bad = events.take(numbers)
+    texts = render_members(zip(bad.schema.names, bad.columns, strict=True), bad.num_rows, WHOLE)
+    return pc.replace_with_mask(pa.nulls(len(is_bad), pa.string()), is_bad, texts)

@@ -1,0 +1,120 @@
+"""Files of change events are merged: the table has the rows of the database, whatever comes twice or late."""
+
+import json
+
+import pytest
+
+from tests.load.lakes import BUCKET, read_quarantine
+from tests.load.refreshed import Refreshed
+
+SOURCE = {"connector": "postgresql", "snapshot": "false", "ts_ms": 1767600000000}
+
+
+def change(op, lsn, after=None, before=None):
+    return {"op": op, "before": before, "after": after, "source": SOURCE | {"lsn": lsn}, "ts_ms": 1767600000001}
+
+
+def anne(**values):
+    return {"id": 1, "name": "Anne", "amount": "12.50", "at": 1767600000123456} | values
+
+
+class Topic:
+    """A table of change events in JSON lines, and its loads."""
+
+    def __init__(self, folder, aws, spark, **table):
+        events = {"read": {"format": "json", "path": "events", "files": "new"}, "primary_key": ["id"]}
+        changes = events | {"envelope": "debezium", "mode": "merge"} | table
+        destination = {"tracking": ["deleted"]}
+        self.users = Refreshed(folder, aws, "iceberg", spark=spark, destination=destination, **changes)
+        self.folder = folder / "events"
+        self.folder.mkdir()
+
+    def load(self, job, *lines):
+        texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
+        (self.folder / f"{job}.json").write_text("".join(f"{text}\n" for text in texts), "utf-8")
+        report = self.users.run(job)
+        (table,) = report.tables
+        return table
+
+    def rows(self, *names):
+        rows = self.users.iceberg().scan().to_arrow().to_pylist()
+        return sorted(tuple(row[name] for name in names) for row in rows)
+
+
+COLUMNS = {"amount": "decimal(10,2)", "at": {"type": "timestamp", "from": "epoch_us"}}
+
+
+@pytest.mark.spark
+def test_a_table_follows_its_events(tmp_path, aws, bucket, spark):
+    topic = Topic(tmp_path, aws, spark, columns=COLUMNS, on_bad_row={"action": "quarantine", "at_most": 1})
+    bob = {"id": 2, "name": "Bob", "amount": "7", "at": 1767600000000000}
+    table = topic.load("a", change("r", 50, anne()), change("r", 50, bob), '{"ts_ms": 1767600000001}', "null", "null")
+    assert "events that change no row skipped: 1 heartbeat, 2 tombstones" in table.notes, table
+    # A change of the key, a delete with its tombstone, a truncate, and a value that does not fit.
+    moved, gone = change("d", 60, before=anne()), change("c", 60, anne(id=3, amount="13.00"))
+    bad = [change("t", 61), change("u", 62, bob | {"amount": "x"})]
+    topic.load("b", moved, "null", gone, change("d", 59, before={"id": 2}), "null", *bad)
+    assert [(id_, name, str(amount)) for id_, name, amount in topic.rows("id", "name", "amount")] == [
+        (3, "Anne", "13.00")
+    ]
+    (at,) = topic.rows("at")
+    assert at[0].isoformat() == "2026-01-05T08:00:00.123456+00:00"
+    # What was deleted stays out, whatever comes late or again; what is newer comes back.
+    topic.load("c", change("u", 58, bob), change("r", 70, bob), change("u", 55, anne()), gone)
+    assert topic.rows("id", "_change_log", "_change_position", "_deleted") == [(3, 1, 60, False)]
+    topic.load("d", change("c", 71, bob))
+    assert topic.rows("id", "name") == [(2, "Bob"), (3, "Anne")]
+    assert topic.users.differences() == []
+    reasons = [row["_lake_reasons"] for row in read_quarantine(aws)]
+    assert sorted(reasons)[0][0].startswith("amount: it does not convert to decimal(10,2)")
+    assert sorted(reasons)[1][0].startswith("it truncates the table, which no load carries out")
+    (truncate,) = (row for row in read_quarantine(aws) if "truncates" in row["_lake_reasons"][0])
+    assert json.loads(truncate["_lake_row"])["op"] == "t"
+    assert truncate["_lake_source"].endswith("b.json")
+
+
+@pytest.mark.spark
+def test_a_bad_event_fails_the_load(tmp_path, aws, bucket, spark):
+    topic = Topic(tmp_path, aws, spark, columns=COLUMNS)
+    for job, line, says in (
+        ("a", change("t", 61), "a.json, offset 0: it truncates the table, which no load carries out"),
+        (
+            "b",
+            change("c", 61, anne(amount="x")),
+            "b.json, offset 0, column 'amount': it does not convert to decimal(10,2)",
+        ),
+        ("c", "{", "c.json, offset 0: "),
+        ("d", change("c", 61, {"name": "nobody"}), "id"),
+    ):
+        table = topic.load(job, line, change("c", 62, anne()))
+        assert says in table.message, table
+        (topic.folder / f"{job}.json").unlink()
+    assert not [key for key in aws.objects(BUCKET) if key.endswith(".parquet")]
+
+
+@pytest.mark.spark
+def test_partitions_and_rows_that_stay_flagged(tmp_path, aws, bucket, spark):
+    topic = Topic(tmp_path, aws, spark, partition_by=["name"], keep_deleted=True)
+    topic.load("a", change("c", 1, anne()), "null", change("c", 2, anne(id=2, name="Bob")))
+    topic.load("b", change("u", 4, anne(name="Bob")), change("d", 5, before=anne(id=2, name="Bob")))
+    assert topic.rows("id", "name", "_deleted") == [(1, "Bob", False), (2, "Bob", True)]
+
+
+@pytest.mark.spark
+def test_files_of_dms(tmp_path, aws, bucket, spark):
+    read = {"format": "csv", "path": "dms", "options": {"header": "true"}}
+    envelope = {"type": "dms", "full_load": "LOAD*", "before": "BI_"}
+    topic = Topic(tmp_path, aws, spark, read=read, envelope=envelope, order_by=["seq"], columns={"id": "bigint"})
+    folder = tmp_path / "dms"
+    folder.mkdir()
+    header, stamp = "Op,id,name,seq,BI_id\n", "2026010510300012000000000000000012"
+    (folder / "LOAD00000001.csv").write_text(f"{header}I,1,Anne,,\nI,2,Bob,,\n", "utf-8")
+    first = f"U,1,Anna,{stamp}3,1\nU,5,Bob,{stamp}5,2\n"
+    (folder / "20260105-103000120.csv").write_text(f"{header}{first}D,9,,{stamp}6,\n", "utf-8")
+    assert topic.users.run("a").status == "done"
+    assert topic.rows("id", "name") == [(1, "Anna"), (5, "Bob")]
+    assert "Op" not in topic.users.iceberg().schema().column_names
+    # An older change of each of them.
+    (folder / "20260105-103000130.csv").write_text(f"{header}U,1,Anne,{stamp}2,\nI,2,Bob,{stamp}4,\n", "utf-8")
+    assert topic.users.run("b").status == "done"
+    assert topic.rows("id", "name", "_deleted") == [(1, "Anna", False), (5, "Bob", False)]

@@ -1,0 +1,395 @@
+"""Change events become rows: recorded envelopes, each with the rows, the order and the reason that follow from it."""
+
+import json
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.naming import DELETED
+from lakewriter.source.bad_rows import BAD, FIELDS, SKIPPED, Marked, join_marks, mark_schema
+from lakewriter.source.change_events.unfolding import plan_events, unfold_batch
+from lakewriter.spec.change_events import CHANGE_ORDER, ChangeEvents
+from lakewriter.spec.key_template import Template
+from lakewriter.spec.layout import Layout
+from lakewriter.spec.table_spec import Mode, Read, TableSource
+
+# Versions, times and fields that nothing here reads are left out of the recorded events. The pages are those of
+# https://debezium.io/documentation/reference/3.2/connectors/ and, of DMS,
+# https://docs.aws.amazon.com/dms/latest/userguide/CHAP_Target.S3.html
+ANNE = {"id": 1, "first_name": "Anne", "email": "annek@noanswer.org"}
+MARIE = ANNE | {"first_name": "Anne Marie"}
+
+
+def make_table(events, **source):
+    names = {"source_table": "t", "read": Read(format="json", path="x"), "mode": Mode.MERGE, "envelope": events}
+    order = {"order_by": events.order, "primary_key": ("id",)}
+    layout = Layout("t", Template.parse("{seq}"))
+    return TableSource(**names | order | source).make_table(schema_name="", name="t", layout=layout, path="t")
+
+
+def unfold(given, events=None, files=None, **source):
+    """Return what becomes of events: the row, with its order as a tuple; or why it is bad; or what was skipped."""
+    events = events or ChangeEvents(form="debezium")
+    batch = pa.RecordBatch.from_struct_array(pa.array([event or {} for event in given]))
+    count = len(given)
+    marks = {name: pa.nulls(count, pa.int64() if name == "offset" else pa.string()) for name in FIELDS}
+    marks["file"] = pa.array(files or ["a.json"] * count)
+    marks["value"] = pa.array(["null" if event is None else None for event in given], pa.string())
+    marks["reason"] = pa.array(["it is null" if event is None else None for event in given], pa.string())
+    table = make_table(events, **source)
+    plan = plan_events(batch.schema, table, events)
+    schema = mark_schema(batch.schema)
+    marked = pa.RecordBatch.from_arrays([*batch.columns, join_marks(marks)], schema=schema)
+    return [describe(row, table.order_by) for row in unfold_batch(plan, Marked(marked)).to_pylist()]
+
+
+def describe(row, order_by):
+    mark, is_deleted = row.pop(BAD), row.pop(DELETED)
+    if mark["reason"] is not None:
+        return f"skipped: {mark['reason']}" if mark["column"] == SKIPPED else f"bad: {mark['reason']}"
+    order = tuple(row.pop(name) for name in order_by)
+    return ("delete" if is_deleted else "upsert", row, order)
+
+
+def event(op, after, source, before=None, **more):
+    return {"before": before, "after": after, "source": source, "op": op, "ts_ms": 1559033904863} | more
+
+
+POSTGRESQL = {"connector": "postgresql", "ts_ms": 1559033904863, "snapshot": "false", "lsn": 24023128}
+LATER = POSTGRESQL | {"lsn": 46523128}
+MYSQL = {"connector": "mysql", "ts_ms": 1465581029000, "file": "mysql-bin.000003", "pos": 154, "row": 0}
+SQLSERVER = {
+    "connector": "sqlserver",
+    "ts_ms": 1559729468470,
+    "change_lsn": "00000027:00000758:0003",
+    "commit_lsn": "00000027:00000758:0005",
+    "event_serial_no": "1",
+}
+ORACLE = {
+    "connector": "oracle",
+    "ts_ms": 1520085154000,
+    "scn": "2122185",
+    "commit_scn": "2122185",
+    "rs_id": "001234.00012345.0124",
+    "ssn": 1,
+}
+FIRST = 0x001234_00012345_0124 * 10**10 + 1
+LSN = 0x00000027_00000758_0003
+
+# The event, and what becomes of it: postgresql.html#postgresql-create-events and what follows there, and so on.
+EVENTS = {
+    "postgresql, c": (event("c", ANNE, POSTGRESQL), ("upsert", ANNE, (0, 1, 24023128, 0))),
+    "postgresql, u": (event("u", MARIE, POSTGRESQL, {"id": 1}), ("upsert", MARIE, (0, 1, 24023128, 0))),
+    "postgresql, d": (
+        event("d", None, LATER, {"id": 1}),
+        ("delete", {"id": 1, "first_name": None, "email": None}, (0, 1, 46523128, 0)),
+    ),
+    # What a snapshot reads is below all that is streamed: a transaction that was open then has lower LSNs.
+    "postgresql, r": (event("r", ANNE, POSTGRESQL), ("upsert", ANNE, (0, 0, 1559033904863, 0))),
+    # PostgresSourceInfoStructMaker.java gives incremental snapshots no lsn.
+    "postgresql, r of an incremental snapshot": (
+        event("r", ANNE, {"connector": "postgresql", "snapshot": "incremental", "ts_ms": 1559033904863, "lsn": None}),
+        ("upsert", ANNE, (0, 0, 1559033904863, 0)),
+    ),
+    "postgresql, t": (
+        event("t", None, POSTGRESQL),
+        "bad: it truncates the table, which no load carries out: take the table's rows out, and load a new snapshot "
+        "with a higher epoch",
+    ),
+    "postgresql, m": (event("m", None, POSTGRESQL, message={"prefix": "foo", "content": "Ymfy"}), "skipped: message"),
+    "postgresql, without an LSN": (
+        event("c", ANNE, POSTGRESQL | {"lsn": None}),
+        "bad: its order is not known: expected a number in source.lsn (in source.ts_ms of a snapshot's read)",
+    ),
+    "mysql, c": (event("c", ANNE, MYSQL), ("upsert", ANNE, (0, 3, 154, 0))),
+    "mysql, u": (event("u", MARIE, MYSQL | {"pos": 484, "row": 2}, ANNE), ("upsert", MARIE, (0, 3, 484, 2))),
+    "mysql, r": (event("r", ANNE, MYSQL), ("upsert", ANNE, (0, 3, 154, 0))),
+    "mysql, d": (event("d", None, MYSQL | {"pos": 805}, ANNE), ("delete", ANNE, (0, 3, 805, 0))),
+    "mariadb, c": (event("c", ANNE, MYSQL | {"connector": "mariadb"}), ("upsert", ANNE, (0, 3, 154, 0))),
+    "mysql, the millionth file": (
+        event("c", ANNE, MYSQL | {"file": "mysql-bin.1000000"}),
+        ("upsert", ANNE, (0, 1000000, 154, 0)),
+    ),
+    "mysql, without a file": (
+        event("c", ANNE, MYSQL | {"file": ""}),
+        "bad: its order is not known: expected a binlog file such as 'binlog.000003' in source.file, numbers in pos "
+        "and row",
+    ),
+    "sqlserver, c": (event("c", ANNE, SQLSERVER), ("upsert", ANNE, (0, 1, LSN, 1))),
+    "sqlserver, u": (event("u", MARIE, SQLSERVER | {"event_serial_no": "2"}, ANNE), ("upsert", MARIE, (0, 1, LSN, 2))),
+    "sqlserver, r": (
+        event("r", ANNE, SQLSERVER | {"change_lsn": None, "event_serial_no": None}),
+        ("upsert", ANNE, (0, 0, 1559729468470, 0)),
+    ),
+    "sqlserver, without a change's LSN": (
+        event("c", ANNE, SQLSERVER | {"change_lsn": None}),
+        "bad: its order is not known: expected change_lsn and event_serial_no in source (source.ts_ms of a snapshot's "
+        "read)",
+    ),
+    "oracle, c": (event("c", ANNE, ORACLE), ("upsert", ANNE, (0, 1, 2122185, FIRST))),
+    # XStream and OpenLogReplicator have no record set.
+    "oracle, without a record set": (
+        event("c", ANNE, ORACLE | {"rs_id": None, "ssn": 0}),
+        ("upsert", ANNE, (0, 1, 2122185, 0)),
+    ),
+    "oracle, r": (event("r", ANNE, ORACLE), ("upsert", ANNE, (0, 0, 1520085154000, 0))),
+    "oracle, as its page has it": (
+        event("c", ANNE, {key: value for key, value in ORACLE.items() if key != "connector"}),
+        "bad: its order is not known: expected the connector's name in source.connector",
+    ),
+    "db2": (event("c", ANNE, {"connector": "db2"}), "bad: its order is not known: of connector 'db2'"),
+    "a tombstone": (None, "skipped: tombstone"),
+    "a tombstone as columns": ({"op": None}, "skipped: tombstone"),
+    "a heartbeat": ({"ts_ms": 1559033904863}, "skipped: heartbeat"),
+    "a transaction begins": ({"status": "BEGIN", "id": "571:53195829", "ts_ms": 1486500577125}, "skipped: transaction"),
+    "a transaction ends": (
+        {"status": "END", "id": "571:53195832", "ts_ms": 1486500577691, "event_count": 2},
+        "skipped: transaction",
+    ),
+    "mysql, a schema change": (
+        {"source": MYSQL, "ts_ms": 1, "databaseName": "inventory", "ddl": "ALTER TABLE customers ADD x INT"},
+        "skipped: schema change",
+    ),
+    "sqlserver, a schema change": (
+        {"source": SQLSERVER, "ts_ms": 1, "databaseName": "testDB", "ddl": None, "tableChanges": [{"type": "CREATE"}]},
+        "skipped: schema change",
+    ),
+    "something else": ({"key": 5, "ts_ms": 1}, "bad: it has no 'op', and is no change event"),
+    "another operation": (event("x", ANNE, POSTGRESQL), "bad: its op is 'x', expected c, r, u or d"),
+    "a delete without a key": (
+        event("d", None, POSTGRESQL),
+        "bad: it deletes a row and has no 'before', so that its key is not known",
+    ),
+    "a change without a row": (event("u", None, POSTGRESQL, ANNE), "bad: it has no 'after'"),
+    # UnchangedToastedReplicationMessageColumn.java: the forms that the placeholder has.
+    "an unchanged value": (
+        event("u", ANNE | {"email": "__debezium_unavailable_value"}, POSTGRESQL),
+        "bad: column 'email' has '__debezium_unavailable_value': the database left an unchanged value out, and no load "
+        "takes it from the table. Have the database log whole rows, such as by REPLICA IDENTITY FULL",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_recorded_events(wrapped):
+    # With the first two each batch has the columns of all events.
+    given = [event("c", ANNE, POSTGRESQL, ANNE), event("c", ANNE, SQLSERVER), *(one for one, _ in EVENTS.values())]
+    events = [one if one is None or not wrapped else {"schema": {"type": "struct"}, "payload": one} for one in given]
+    found = dict(zip(EVENTS, unfold(events)[2:], strict=True))
+    expected = {name: result for name, (_, result) in EVENTS.items()}
+    if wrapped:
+        expected["a tombstone as columns"] = "skipped: tombstone"
+    assert found == expected
+
+
+def test_a_batch_of_one_kind():
+    # Only deletes, and only reads: the members that no event has are of no type.
+    assert unfold([event("d", None, LATER, {"id": 1})]) == [("delete", {"id": 1}, (0, 1, 46523128, 0))]
+    assert unfold([event("r", ANNE, POSTGRESQL)]) == [("upsert", ANNE, (0, 0, 1559033904863, 0))]
+
+
+def test_a_change_of_the_key_is_two_events():
+    # First the old key is deleted, then the new one is created. See postgresql.html#postgresql-primary-key-updates
+    gone, created = event("d", None, LATER, ANNE), event("c", ANNE | {"id": 2}, LATER)
+    assert unfold([gone, created]) == [
+        ("delete", ANNE, (0, 1, 46523128, 0)),
+        ("upsert", ANNE | {"id": 2}, (0, 1, 46523128, 0)),
+    ]
+
+
+PLACEHOLDER = "__debezium_unavailable_value"
+UNAVAILABLE = {
+    "text": PLACEHOLDER,
+    "bytes, as base64": "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ==",
+    "text[]": ["a", PLACEHOLDER],
+    "int[]": list(PLACEHOLDER.encode()),
+    "hstore, as JSON": '{"__debezium_unavailable_value":"__debezium_unavailable_value"}',
+    "a struct": {"inner": PLACEHOLDER},
+    "bytes": PLACEHOLDER.encode(),
+}
+
+
+@pytest.mark.parametrize("form", UNAVAILABLE)
+def test_unavailable_values(form):
+    (result,) = unfold([event("u", {"id": 1, "v": UNAVAILABLE[form]}, POSTGRESQL)])
+    assert result.startswith("bad: column 'v' has '__debezium_unavailable_value': ")
+
+
+def test_another_placeholder():
+    events = ChangeEvents(form="debezium", unavailable="[left out]")
+    given = [event("u", {"id": 1, "v": value}, POSTGRESQL) for value in ("[left out]", PLACEHOLDER)]
+    (bad, good) = unfold(given, events)
+    assert bad.startswith("bad: column 'v' has '[left out]'")
+    assert good == ("upsert", {"id": 1, "v": PLACEHOLDER}, (0, 1, 24023128, 0))
+
+
+def test_an_epoch_outranks_what_is_below_it():
+    (row,) = unfold([event("r", ANNE, POSTGRESQL)], ChangeEvents(form="debezium", epoch=2))
+    assert row == ("upsert", ANNE, (2, 0, 1559033904863, 0))
+    assert CHANGE_ORDER[0] == "_change_epoch"
+
+
+def test_a_bad_event_is_kept_whole():
+    given = event("x", ANNE, POSTGRESQL)
+    batch = pa.RecordBatch.from_pylist([given])
+    marks = join_marks({n: pa.nulls(1, pa.int64() if n == "offset" else pa.string()) for n in FIELDS})
+    events = ChangeEvents(form="debezium")
+    plan = plan_events(batch.schema, make_table(events), events)
+    marked = pa.RecordBatch.from_arrays([*batch.columns, marks], schema=mark_schema(batch.schema))
+    (row,) = unfold_batch(plan, Marked(marked)).to_pylist()
+    assert json.loads(row[BAD]["row"]) == {key: value for key, value in given.items() if value is not None}
+
+
+REFUSED = {
+    # Its documents are text, see mongodb.html#mongodb-create-events.
+    "mongodb": (
+        [{"op": "c", "after": '{"_id": 1004}', "source": {"connector": "mongodb", "ord": 31}}],
+        "table 't': 'after' of its change events is string, expected an object with the row's columns.",
+    ),
+    "flattened events": (
+        [{"id": 1, "__op": "c"}],
+        "table 't' has envelope: debezium, and its source has the columns id, __op: expected 'op', 'before', 'after' "
+        "and 'source', as they are or in 'payload'.",
+    ),
+    "types that do not fit": (
+        [event("u", {"id": "x"}, POSTGRESQL, {"id": 1})],
+        "table 't': column 'id' is string in 'after' and bigint in 'before'.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_sources(case):
+    given, message = REFUSED[case]
+    with pytest.raises(SpecInvalidError) as refused:
+        unfold(given)
+    assert refused.value.message == message
+
+
+def test_types_of_both_images_are_joined():
+    given = [
+        event("u", {"id": 1, "v": 1.5, "w": [{"a": 3}]}, POSTGRESQL),
+        event("d", None, LATER, {"id": 1, "v": 2, "w": [{"b": 4}, None], "x": "y"}),
+        event("d", None, LATER, {"id": 1, "v": 2**53 + 1}),
+    ]
+    *rows, bad = unfold(given)
+    assert [row for _, row, _ in rows] == [
+        {"id": 1, "v": 1.5, "w": [{"a": 3, "b": None}], "x": None},
+        {"id": 1, "v": 2.0, "w": [{"a": None, "b": 4}, None], "x": "y"},
+    ]
+    assert bad == "bad: its value of column 'v' has more digits than double"
+
+
+DMS = ChangeEvents(form="dms", full_load="LOAD*")
+SEQ = "20260105103000120000000000000000123"
+ORDER = Decimal(SEQ)
+
+
+def dms(op, key, v, seq, **before):
+    return {"Op": op, "id": key, "v": v, "seq": seq} | before
+
+
+# Op, file and what becomes of the row; AR_H_CHANGE_SEQ is 35 digits, of which 16 are a time.
+# .../CHAP_Tasks.CustomizingTasks.TableMapping.SelectionTransformation.Expressions.html
+CHANGES = {
+    "an insert": (dms("I", 1, "a", SEQ), "20260105-103000120.parquet", ("upsert", {"id": 1, "v": "a"}, (ORDER,))),
+    "an update": (dms("U", 1, "b", SEQ), "20260105-103000120.parquet", ("upsert", {"id": 1, "v": "b"}, (ORDER,))),
+    "a delete": (dms("D", 1, None, SEQ), "20260105-103000120.parquet", ("delete", {"id": 1, "v": None}, (ORDER,))),
+    "a full load": (dms(None, 1, "a", None), "s3://b/LOAD00000001.parquet", ("upsert", {"id": 1, "v": "a"}, (None,))),
+    "a full load with Op": (dms("I", 1, "a", ""), "s3://b/LOAD0000000A.csv", ("upsert", {"id": 1, "v": "a"}, (None,))),
+    "no Op in a file of changes": (
+        dms(None, 1, "a", SEQ),
+        "20260105-103000120.parquet",
+        "bad: it has no operation in 'Op', and its file is none of a full load, which 'LOAD*' names",
+    ),
+    "no order": (
+        dms("U", 1, "a", None),
+        "20260105-103000120.parquet",
+        "bad: its order is not known: expected the digits of AR_H_CHANGE_SEQ in 'seq'",
+    ),
+    "an order of its own making": (
+        dms("U", 1, "a", "2026-01-05"),
+        "LOAD1.csv",
+        "bad: its order is not known: expected the digits of AR_H_CHANGE_SEQ in 'seq'",
+    ),
+    "another operation": (dms("X", 1, "a", SEQ), "1.csv", "bad: its operation is 'X', expected I, U or D"),
+}
+
+
+def test_changes_of_dms():
+    rows, files, expected = zip(*CHANGES.values(), strict=True)
+    assert unfold(list(rows), DMS, list(files), order_by=("seq",)) == list(expected)
+
+
+def test_full_loads_are_known_by_their_names_alone():
+    events = ChangeEvents(form="dms")
+    (bad,) = unfold([dms(None, 1, "a", SEQ), dms("I", 1, "a", SEQ)], events, ["LOAD1.csv"] * 2, order_by=("seq",))[:1]
+    assert bad == "bad: it has no operation in 'Op', and its file is none of a full load: full_load names none"
+
+
+def test_a_changed_key_deletes_the_old_one():
+    # repost.aws/questions/QUfXtCkhI9SGepdNLbsqTzjQ: U,30004,66,11,30004,1 with column-filter pk-only.
+    events = ChangeEvents(form="dms", before="BI_")
+    rows = [
+        {
+            "Op": "I",
+            "order_id": 30004,
+            "product_id": 1,
+            "qty": 11,
+            "seq": "1",
+            "BI_order_id": None,
+            "BI_product_id": "",
+        },
+        {
+            "Op": "U",
+            "order_id": 30004,
+            "product_id": 66,
+            "qty": 11,
+            "seq": "2",
+            "BI_order_id": 30004,
+            "BI_product_id": "1",
+        },
+        {
+            "Op": "U",
+            "order_id": 30004,
+            "product_id": 66,
+            "qty": 12,
+            "seq": "3",
+            "BI_order_id": 30004,
+            "BI_product_id": "66",
+        },
+        {
+            "Op": "U",
+            "order_id": 30004,
+            "product_id": 66,
+            "qty": 12,
+            "seq": "4",
+            "BI_order_id": 30004,
+            "BI_product_id": "x",
+        },
+    ]
+    found = unfold(rows, events, order_by=("seq",), primary_key=("order_id", "product_id"))
+    assert found == [
+        ("upsert", {"order_id": 30004, "product_id": 1, "qty": 11}, (1,)),
+        ("delete", {"order_id": 30004, "product_id": 1, "qty": None}, (2,)),
+        ("upsert", {"order_id": 30004, "product_id": 66, "qty": 11}, (2,)),
+        ("upsert", {"order_id": 30004, "product_id": 66, "qty": 12}, (3,)),
+        "bad: 'BI_product_id' is no value of column 'product_id'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        (ChangeEvents(form="dms", op="Operation"), "table 't': envelope.op 'Operation' is no column of its source"),
+        (ChangeEvents(form="dms", before="OLD_"), "table 't': envelope.before 'OLD_id' is no column of its source"),
+    ],
+)
+def test_columns_that_files_of_dms_do_not_have(events, message):
+    with pytest.raises(SpecInvalidError) as refused:
+        unfold([dms("I", 1, "a", SEQ)], events, order_by=("seq",))
+    assert refused.value.message == f"{message}, which has Op, id, v, seq."
+    with pytest.raises(SpecInvalidError, match="order_by 'at' is no column"):
+        unfold([dms("I", 1, "a", SEQ)], ChangeEvents(form="dms"), order_by=("at",))
