@@ -13,7 +13,7 @@ from lakewriter.commit.glue import GlueTables
 from lakewriter.errors import CommitUnknownError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.naming import ControlKeys
 from lakewriter.operate.repair import abandon
-from lakewriter.records.actions import GlueAction
+from lakewriter.records.actions import GlueAction, Projection
 from lakewriter.records.facets import MergeIntent
 from lakewriter.spec.access import Access
 from tests.commit import intents
@@ -195,3 +195,86 @@ def test_rows_are_not_merged(aws: StrictAws, tables: GlueTables):
     with pytest.raises(TypeError, match="has no way to publish the work MergeIntent"):
         tables.publish(intents.recast(loaded, "merge", merge=merge), 1)
     assert aws.client("glue").get_databases()["DatabaseList"] == []
+
+
+def projected(day: str, *, adds: bool = True) -> GlueAction:
+    """A load of one day into a table whose partitions Athena computes, as ``projection: true`` and ``only`` have it."""
+    folder = f"{ROOT}/flights/load_date={day}"
+    projection = Projection(
+        value=day, format="yyyy-MM-dd", unit="DAYS", template=f"{ROOT}/flights/load_date=${{load_date}}/"
+    )
+    entry = {"partition": day if adds else None, "partition_location": folder if adds else None}
+    return action("").model_copy(update={"partition_key": "load_date", "projection": projection, **entry})
+
+
+# https://docs.aws.amazon.com/athena/latest/ug/partition-projection-supported-types.html
+PROJECTION = {
+    "projection.enabled": "true", "projection.load_date.type": "date", "projection.load_date.format": "yyyy-MM-dd",
+    "projection.load_date.range": "2027-01-04,NOW", "projection.load_date.interval": "1",
+    "projection.load_date.interval.unit": "DAYS",
+    "storage.location.template": "s3://acme-lake/data/nyc/flights/load_date=${load_date}/",
+}  # fmt: skip
+
+
+def list_projection(aws: StrictAws) -> dict[str, str]:
+    parameters = glue_table(aws)["Parameters"]
+    return {name: text for name, text in parameters.items() if name.startswith(("projection", "storage"))}
+
+
+DAYS = [
+    # days that are loaded, the first that Athena computes, and how often the table is changed
+    (["2027-01-04"], "2027-01-04", 0),
+    (["2027-01-04", "2027-01-05", "2027-01-04"], "2027-01-04", 0),
+    # a load that began before, and was finished after
+    (["2027-01-05", "2027-01-04"], "2027-01-04", 1),
+]
+
+
+@pytest.mark.parametrize("adds", [True, False])
+@pytest.mark.parametrize(("days", "first", "changes"), DAYS)
+def test_athena_computes_every_partition(aws, tables, days, first, changes, adds):
+    for day in days:
+        publish(tables, projected(day, adds=adds))
+    assert list_projection(aws) == PROJECTION | {"projection.load_date.range": f"{first},NOW"}
+    assert [action for action, _, _ in aws.calls].count("glue:UpdateTable") == changes
+    entries = [values for values, _ in tables.list_partitions(projected("2027-01-04"))]
+    assert sorted(entries) == ([(day,) for day in sorted(set(days))] if adds else [])
+    for day in days:
+        assert tables.compare(intent(attempt("a"), projected(day, adds=adds))).mismatches == ()
+
+
+def test_a_table_of_before_is_projected_from_its_first_partition_on(aws, tables):
+    """And loads of before are compared with what Athena computes now."""
+    before = projected("2027-01-04").model_copy(update={"projection": None})
+    publish(tables, before)
+    assert list_projection(aws) == {}
+    publish(tables, projected("2027-01-06"))
+    assert list_projection(aws) == PROJECTION
+    assert tables.compare(intent(attempt("a"), before)).mismatches == ()
+
+
+CHANGED = [
+    # what somebody has set, and what a query misses
+    ({"projection.enabled": "false"}, "'projection.enabled' is not 'true'"),
+    ({"projection.load_date.range": "2027-01-05,NOW"}, "partition '2027-01-04' at s3://acme-lake/data/nyc/flights/load_"
+     "date=2027-01-04/ is none of what it computes"),
+    ({"projection.load_date.range": "2027-01-04,NOW-1DAYS"}, "is none of what it computes"),
+    ({"storage.location.template": "s3://acme-lake/elsewhere/${load_date}"}, "is none of what it computes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changed", "said"), CHANGED)
+def test_a_projection_that_others_changed(aws, tables, changed, said):
+    catalog = projected("2027-01-04", adds=False)
+    publish(tables, catalog)
+    table = glue_table(aws)
+    kept = {name: table[name] for name in ("Name", "StorageDescriptor", "PartitionKeys", "TableType")}
+    given = kept | {"Parameters": table["Parameters"] | changed}
+    aws.client("glue").update_table(DatabaseName="nyc", TableInput=given)
+    (mismatch,) = tables.compare(intent(attempt("a"), catalog)).mismatches
+    assert said in mismatch.message
+    with pytest.raises(CommitUnknownError, match="Glue does not show"):
+        tables.read_back(intent(attempt("a"), catalog))
+    # The next load sets it again.
+    publish(tables, catalog)
+    assert list_projection(aws) == PROJECTION

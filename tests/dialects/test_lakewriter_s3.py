@@ -14,8 +14,9 @@ import yaml
 from lakewriter.dialects.common.form import FormField, Provided
 from lakewriter.dialects.lake_yaml import LakeFile, load, load_spec
 from lakewriter.errors import LakeError, SpecInvalidError
-from lakewriter.operate.queries import write_queries
+from lakewriter.operate.queries import list_engines, write_queries
 from lakewriter.operate.sql_text import Engine
+from lakewriter.run.placement import plan_glue_action
 from lakewriter.run.replay import require_replayable
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import (
@@ -149,11 +150,11 @@ def test_tracking(tmp_path, setting, expected, index):
 CATALOGS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     # settings, the neutral catalog, and what databases of others the vendors' policies begin with
     ({}, {"kind": "none", "by_hand": False}, ""),
-    ({"catalog": "glue"}, {"kind": "glue", "partition_key": "load_date", "strategy": "day"}, ""),
+    ({"catalog": "glue"}, {"kind": "glue", "partition_key": "load_date", "strategy": "day", "projection": None}, ""),
     ({"catalog": "glue", "database": "Sales"},
-     {"kind": "glue", "partition_key": "load_date", "strategy": "day"}, "sales"),
+     {"kind": "glue", "partition_key": "load_date", "strategy": "day", "projection": None}, "sales"),
     ({"catalog": "glue", "partition_strategy": "none"},
-     {"kind": "glue", "partition_key": None, "strategy": "none"}, ""),
+     {"kind": "glue", "partition_key": None, "strategy": "none", "projection": None}, ""),
     ({"catalog": "iceberg", "database": "Sales"}, {"kind": "iceberg", "service": {"kind": "glue"}}, "sales"),
     (OPEN_CATALOG | {"principal_role": "WRITER"},
      {"kind": "iceberg", "service": {
@@ -456,3 +457,46 @@ def test_one_account_of_a_catalog_in_glue(tmp_path):
     assert spec.access.catalog_account == "123456789012"
     with pytest.raises(LakeError, match=r"catalog_account: it is 999999999999, .* is '123456789012'"):
         load_spec(lake(tmp_path, top={"catalog_account": "999999999999"}, **GLUE_REST))
+
+
+GLUE = {"catalog": "glue", "database": "shop"}
+PROJECTED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    # the destination, the file's keys beside it, and what is wrong
+    ({}, {"projection": True}, "projection: it is for partitions of Hive tables in Glue"),
+    ({"catalog": "iceberg", "database": "shop"}, {"projection": True}, "projection: it is for partitions"),
+    (GLUE | {"partition_strategy": "none"}, {"projection": True}, "projection: it is for partitions"),
+    (GLUE | {"partition_strategy": "load"}, {"projection": True}, "projection: each partition is a load's"),
+    (GLUE, {"projection": "only", "readers": ["athena", "trino"]}, "'readers' names trino"),
+    (GLUE, {"projection": True, "undo": {"drop_partitions": True}}, "undo.drop_partitions: Athena computes"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "top", "said"), PROJECTED)
+def test_unfit_projection(tmp_path, settings, top, said):
+    with pytest.raises(LakeError) as caught:
+        load_spec(lake(tmp_path, top=top, **settings))
+    assert said in str(caught.value)
+
+
+FORMATS = [
+    # the strategy, the projection, and what Athena computes: the letters are Java's
+    ("day", True, ("2027-01-04", "yyyy-MM-dd", "DAYS", "load_date=${load_date}/"), "2027-01-04"),
+    ("hour", True, ("2027-01-04-06", "yyyy-MM-dd-HH", "HOURS", "load_hour=${load_hour}/"), "2027-01-04-06"),
+    ("day", "only", ("2027-01-04", "yyyy-MM-dd", "DAYS", "load_date=${load_date}/"), None),
+]
+
+
+@pytest.mark.parametrize(("strategy", "projection", "expected", "entry"), FORMATS)
+def test_projected_partitions(tmp_path, strategy, projection, expected, entry):
+    top = {"projection": projection, "readers": ["athena"]}
+    spec = load_spec(lake(tmp_path, top=top, **GLUE, partition_strategy=strategy))
+    names = spec.tables[0].layout.bind(job_id="j1", attempt="a", start=datetime(2027, 1, 4, 6, 30, tzinfo=UTC))
+    action = plan_glue_action(spec, spec.tables[0], names)
+    found = action.projection
+    assert found is not None
+    root = "s3://acme-lake/production/shop_public/orders/"
+    assert (found.value, found.format, found.unit, found.template.removeprefix(root)) == expected
+    assert action.partition == entry
+    assert spec.warnings[-1].startswith("projection: Athena sees a file as soon as it is complete")
+    engines = ("athena", "duckdb", "redshift", "spark", "trino") if entry else ("athena", "duckdb")
+    assert list_engines(spec) == engines

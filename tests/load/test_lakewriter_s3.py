@@ -204,6 +204,24 @@ def test_iceberg_in_a_rest_catalog(orders, sign_in, monkeypatch):
         assert {Engine.SPARK, Engine.TRINO} <= set(engines)
 
 
+def test_partitions_that_athena_alone_finds(orders):
+    """No entry is made, and what a load wrote is compared with what Athena computes."""
+    orders.write(catalog="glue", database="supaflow_nyc")
+    text = orders.lake.file.read_text("utf-8")
+    orders.lake.file.write_text(f"projection: only\n{text}", "utf-8")
+    assert orders.load("abc").message is None
+    glue = orders.lake.aws.client("glue")
+    parameters = glue.get_table(DatabaseName=SCHEMA, Name="orders")["Table"]["Parameters"]
+    (key,) = orders.lake.data()
+    folder = f"s3://{BUCKET}/{PREFIX}/{key}".rpartition("/")[0]
+    day = folder.rpartition("=")[2]
+    assert parameters["projection.load_date.range"] == f"{day},NOW"
+    assert parameters["storage.location.template"].replace("${load_date}", day) == f"{folder}/"
+    assert glue.get_partitions(DatabaseName=SCHEMA, TableName="orders")["Partitions"] == []
+    result = CliRunner().invoke(main, ["verify", str(orders.lake.file), "abc"])
+    assert (result.exit_code, "mismatch" in result.output) == (0, False), result.output
+
+
 def test_plan(orders):
     orders.write(format="csv", column_names="kept", partition_strategy="load")
     spec, spark = orders.lake.spec, orders.lake._spark

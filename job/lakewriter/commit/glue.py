@@ -16,9 +16,11 @@ from lakewriter.commit.glue_table import (
     compare_table,
     describe_differences,
     keep_descriptions,
+    make_projection,
     make_table_input,
     merge_columns,
     read_columns,
+    read_projected_start,
     to_column_inputs,
 )
 from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
@@ -228,11 +230,25 @@ class GlueTables:
                 return action.columns if self._ask("CreateTable", action, absent=_LATE, **made) else None
             check_layout(existing, action)
             merged = merge_columns(name, read_columns(existing), action.columns)
-            if merged == read_columns(existing):
+            parameters = self._list_projection_changes(existing, action)
+            if merged == read_columns(existing) and not parameters:
                 return merged
-            return merged if self._update(action, existing, {"Columns": to_column_inputs(merged)}) else None
+            columns = {"Columns": to_column_inputs(merged)}
+            return merged if self._update(action, existing, columns, parameters or None) else None
 
         return _retry_until_done(f"table {name}", make_table)
+
+    def _list_projection_changes(self, table: Mapping[str, Any], action: GlueAction) -> dict[str, str]:
+        """Return the parameters to set, so that Athena computes the partitions that there are and that of the load."""
+        if action.projection is None:
+            return {}
+        value, start = action.projection.value, read_projected_start(table, action.partition_key)
+        if start is None:
+            values = (values[0] for values, _ in self.list_partitions(action))
+            start = min((other for other in values if len(other) == len(value)), default=value)
+        parameters = table.get("Parameters", {})
+        wanted = make_projection(action, min(start, value))
+        return {name: text for name, text in wanted.items() if parameters.get(name) != text}
 
     def _switch(self, action: GlueAction, intent: Intent, number: int) -> None:
         """Point the table at the files of another generation, with their columns, in one call.

@@ -15,7 +15,8 @@ STRATEGY: Final = "lakewriter.partition-strategy"
 GENERATION_FOLDER: Final = "g" + "#" * 10
 """A folder of one full refresh's files, for messages: ``g`` and ten digits."""
 
-_PROJECTION: Final = "projection.enabled"
+_PROJECTED: Final = "projection.enabled"
+_TEMPLATE: Final = "storage.location.template"
 _PARQUET_SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 FORMAT: Final = {
     "InputFormat": "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat",
@@ -74,10 +75,65 @@ def make_table_input(action: GlueAction) -> dict[str, Any]:
         "Name": action.table,
         "TableType": "EXTERNAL_TABLE",
         "Parameters": {"EXTERNAL": "TRUE", "classification": "parquet", "compressionType": action.compression or "gzip"}
-        | strategy,
+        | strategy
+        | make_projection(action, action.projection.value if action.projection else ""),
         "PartitionKeys": keys,
         "StorageDescriptor": FORMAT | {"Columns": to_column_inputs(action.columns), "Location": action.location},
     }
+
+
+def make_projection(action: GlueAction, start: str) -> dict[str, str]:
+    """Make the parameters by which Athena computes the partitions from ``start`` to this moment, in UTC.
+
+    https://docs.aws.amazon.com/athena/latest/ug/partition-projection-setting-up.html
+    """
+    projection, key = action.projection, f"projection.{action.partition_key}"
+    if projection is None:
+        return {}
+    return {
+        _PROJECTED: "true",
+        f"{key}.type": "date",
+        f"{key}.format": projection.format,
+        f"{key}.range": f"{start},NOW",
+        f"{key}.interval": "1",
+        f"{key}.interval.unit": projection.unit,
+        _TEMPLATE: projection.template,
+    }
+
+
+def read_projected_start(table: Mapping[str, Any], key: str | None) -> str | None:
+    """Return the first partition that Athena computes by date; None where it computes none, or up to another moment."""
+    parameters = table.get("Parameters", {})
+    is_by_date = is_projected(table) and parameters.get(f"projection.{key}.type", "").strip().lower() == "date"
+    start, _, end = str(parameters.get(f"projection.{key}.range", "")).partition(",")
+    return start.strip() if is_by_date and end.strip() == "NOW" else None
+
+
+def is_projected(table: Mapping[str, Any]) -> bool:
+    """Return whether Athena computes the table's partitions."""
+    return str(table.get("Parameters", {}).get(_PROJECTED, "")).lower() == "true"
+
+
+def _compare_projection(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
+    """Check that Athena, where it computes the partitions, finds that of the load at its location."""
+    key, projection = action.partition_key, action.projection
+    if projection is None and not is_projected(table):
+        return []
+    value = projection.value if projection else action.partition
+    location = projection.template.replace(f"${{{key}}}", value) if projection and value else action.partition_location
+    start = read_projected_start(table, key)
+    template = str(table.get("Parameters", {}).get(_TEMPLATE, ""))
+    computed = template.replace(f"${{{key}}}", value or "").rstrip("/") if start and value and start <= value else None
+    if computed is not None and computed == str(location).rstrip("/"):
+        return []
+    if not is_projected(table):
+        said = f"its parameter {_PROJECTED!r} is not 'true', so Athena does not compute the partitions"
+    else:
+        said = (
+            f"its parameter {_PROJECTED!r} is 'true', so Athena computes the partitions and does not look at those "
+            f"that loads add, and partition {value!r} at {location} is none of what it computes"
+        )
+    return [Mismatch(Kind.TABLE_CHANGED, said)]
 
 
 def check_layout(table: Mapping[str, Any], action: GlueAction) -> None:
@@ -127,7 +183,10 @@ def _is_of_generation(location: str, action: GlueAction) -> bool:
 
 def describe_differences(table: Mapping[str, Any], action: GlueAction) -> list[str]:
     """List the columns, and the location, that keep a query from seeing what the load wrote."""
-    return [mismatch.message for mismatch in (*compare_columns(table, action), *_compare_location(table, action))]
+    mismatches = [*compare_columns(table, action), *_compare_location(table, action)]
+    if action.projection is not None:
+        mismatches += _compare_projection(table, action)
+    return [mismatch.message for mismatch in mismatches]
 
 
 def compare_table(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:
@@ -138,15 +197,7 @@ def compare_table(table: Mapping[str, Any], action: GlueAction) -> list[Mismatch
     mismatches += _compare_format(table.get("StorageDescriptor", {}), Kind.TABLE_CHANGED, "the table")
     if keys != expected:
         mismatches.append(Mismatch(Kind.TABLE_CHANGED, f"it has partition keys {keys}, expected {expected}"))
-    if str(table.get("Parameters", {}).get(_PROJECTION, "")).lower() == "true":
-        mismatches.append(
-            Mismatch(
-                Kind.TABLE_CHANGED,
-                f"its parameter {_PROJECTION!r} is 'true', so Athena computes the partitions and does not look at "
-                "those that loads add",
-            )
-        )
-    return mismatches
+    return mismatches + _compare_projection(table, action)
 
 
 def compare_partition(partition: Mapping[str, Any], action: GlueAction) -> list[Mismatch]:

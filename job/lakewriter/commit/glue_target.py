@@ -89,6 +89,8 @@ class GlueTargetTable:
             changes.append(
                 f"add partition {action.partition_key}={action.partition} to {self._name}, unless it is there"
             )
+        if action.projection is not None:
+            changes.append(f"let Athena compute the partitions of {self._name} by {action.partition_key}")
         return changes
 
     def prepare(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from lakewriter.dialects.common.catalog_keys import place_catalog
+from lakewriter.dialects.common.catalog_keys import place_catalog, project_partitions
 from lakewriter.dialects.common.config_file import read_config_file
 from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.dialect import CheckedFile
@@ -128,6 +128,9 @@ class LakeFile(FileModel):
     """Where relative source paths start, such as ``s3://acme-landing/shop``. By default the folder of this file."""
     catalog_account: str | None = Field(None, pattern=r"^\d{12}$")
     """The account whose Glue Data Catalog the tables are in, in quotes. By default that of the role that loads."""
+    projection: bool | Literal["only"] = False
+    """Whether Athena computes the partitions of Hive tables in Glue by their dates. With ``only`` they have no entries
+    in the catalog, and no other engine finds them."""
     checkpoint: str | None = None
     """Where a continuous run remembers what it has read: a folder, or any URI that Spark can write."""
     interval_seconds: int | None = Field(None, ge=1, le=86_400)
@@ -246,6 +249,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         spec = apply_expectations(spec, given, file.expect, file.on_violation)
         lineage = _make_lineage(file, str(document.folder))
         spec = place_catalog(file.catalog_account, _settle_repetition(spec, file), file.maintenance)
+        spec = project_partitions(file.projection, spec, file.readers, drops_partitions=file.undo.drop_partitions)
         maintenance = make_maintenance(file.maintenance, spec)
         interval = _choose_interval(file, spec)
     principal = dialect.principals.get(spec.dialect)

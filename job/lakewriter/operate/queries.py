@@ -107,6 +107,8 @@ def list_engines(spec: Spec) -> tuple[Engine, ...]:
         snowflake_too = (Engine.SNOWFLAKE,) if spec.service and spec.service.is_read_by_snowflake else ()
         # Athena and Redshift have no connection to another REST catalog than AWS's own.
         athena_too = (Engine.ATHENA,) if spec.in_glue else ()
+        if not spec.catalog.has_entries:
+            return (*athena_too, Engine.DUCKDB)
         redshift_too = (Engine.REDSHIFT,) if spec.in_glue else ()
         return (*snowflake_too, *athena_too, Engine.DUCKDB, *redshift_too, Engine.SPARK, Engine.TRINO)
     is_refreshed = any(table.latest is not None for table in spec.tables)

@@ -77,12 +77,26 @@ class FilesAction(_Action):
         return planned
 
 
+class Projection(ControlObject):
+    """How Athena computes a table's partitions by date, and ``value``, that of the load's own files.
+
+    ``format`` is Java's, ``template`` the location with ``${KEY}`` in place of a value.
+    https://docs.aws.amazon.com/athena/latest/ug/partition-projection-supported-types.html
+    """
+
+    value: str
+    format: str
+    unit: Literal["DAYS", "HOURS"]
+    template: str
+
+
 class GlueAction(_Action):
     """A Hive-style table in Glue as this load needs it; names are in lower case, types are Glue's.
 
     ``partition`` is the value of ``partition_key``, None for a load that adds no partition. ``strategy`` is the
     pipeline's ``partition_strategy``, blank where it is not known. The ``location`` of a refreshed table is the folder
     of one generation, and ``root`` is then the URI of the table's folder. A table that is appended to has no ``root``.
+    With ``projection`` Athena computes the partitions, and ``partition`` may be None because none is added.
     """
 
     kind: Literal["glue"] = "glue"
@@ -98,6 +112,7 @@ class GlueAction(_Action):
     partition: str | None
     partition_location: str | None
     root: str | None = sparse(None)
+    projection: Projection | None = sparse(None)
 
     @property
     def name(self) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Decide where a table's files go and what the catalog registers."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
@@ -17,11 +18,12 @@ from lakewriter.naming import (
     parse_generation,
 )
 from lakewriter.receipts.parts import Receipts
-from lakewriter.records.actions import CatalogAction, FilesAction, GlueAction, IcebergAction
+from lakewriter.records.actions import CatalogAction, FilesAction, GlueAction, IcebergAction, Projection
 from lakewriter.records.state import TableState
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec
@@ -107,19 +109,37 @@ def plan_glue_action(spec: Spec, table: TableSpec, names: ObjectNames) -> GlueAc
     location = spec.table_location(table)
     if table.layout.has_generations:
         return _plan_refreshed(spec, table, names, location)
-    partitioned = spec.catalog.partition_key is not None
+    key, projection = spec.catalog.partition_key, _plan_projection(spec, table, names)
+    adds_entry = key is not None and spec.catalog.has_entries
     return GlueAction(
         database=table.schema_name,
         database_location=location.rpartition("/")[0],
         table=table.name,
         location=location,
         columns=(),
-        partition_key=spec.catalog.partition_key,
+        partition_key=key,
         strategy=spec.catalog.strategy,
         compression=_codec_beside_gzip(spec),
         # A folder may be named key=value, as Hive does.
-        partition=names.folders.removeprefix(f"{spec.catalog.partition_key}=") if partitioned else None,
-        partition_location=f"s3://{spec.access.bucket}/{names.location}" if partitioned else None,
+        partition=names.folders.removeprefix(f"{key}=") if adds_entry else None,
+        partition_location=f"s3://{spec.access.bucket}/{names.location}" if adds_entry else None,
+        projection=projection,
+    )
+
+
+def _plan_projection(spec: Spec, table: TableSpec, names: ObjectNames) -> Projection | None:
+    """Return how Athena computes the partitions, whose folders have a date; None where it looks them up."""
+    catalog = spec.catalog
+    if not isinstance(catalog, GlueCatalog) or catalog.projection is None:
+        return None
+    name, date_format = table.layout.template.first_variable
+    assert name == "date"
+    prefix = f"{catalog.partition_key}=" if names.folders.startswith(f"{catalog.partition_key}=") else ""
+    return Projection(
+        value=names.folders.removeprefix(prefix),
+        format=re.sub("%.", lambda match: _JAVA[match[0]], date_format),
+        unit="HOURS" if "%H" in date_format else "DAYS",
+        template=f"{spec.table_location(table)}/{prefix}${{{catalog.partition_key}}}/",
     )
 
 
@@ -137,6 +157,10 @@ def _plan_refreshed(spec: Spec, table: TableSpec, names: ObjectNames, root: str)
         partition_location=None,
         root=root,
     )
+
+
+_JAVA: Final = {"%Y": "yyyy", "%m": "MM", "%d": "dd", "%H": "HH"}
+"""Letters of dates in Java: https://docs.oracle.com/javase/8/docs/api/java/time/format/DateTimeFormatter.html"""
 
 
 def plan_quarantine_action(spec: Spec, table: TableSpec) -> FilesAction | GlueAction:

@@ -16,6 +16,7 @@ class NoCatalog(Model):
     partition_key: ClassVar[None] = None
     strategy: ClassVar[str] = ""
     service: ClassVar[None] = None
+    has_entries: ClassVar[bool] = True
     kind: Literal["none"] = "none"
     by_hand: bool = False
 
@@ -35,6 +36,13 @@ class GlueCatalog(Model):
     kind: Literal["glue"] = "glue"
     partition_key: str | None
     strategy: str = ""
+    projection: Literal["entries", "only"] | None = None
+    """Whether Athena computes the partitions: beside their entries in the catalog, or without any."""
+
+    @property
+    def has_entries(self) -> bool:
+        """True if engines other than Athena find the partitions in the catalog."""
+        return self.projection != "only"
 
 
 class _Service(Model):
@@ -216,6 +224,7 @@ class IcebergCatalog(Model):
     is_read_by_files: ClassVar[bool] = False
     partition_key: ClassVar[None] = None
     strategy: ClassVar[str] = ""
+    has_entries: ClassVar[bool] = True
     kind: Literal["iceberg"] = "iceberg"
     service: IcebergService
 

@@ -80,6 +80,11 @@ class Template:
         return frozenset(part[0] for part in self.parts if isinstance(part, tuple))
 
     @property
+    def first_variable(self) -> tuple[str, str]:
+        """Name and argument of the first variable, which is the partition's where folders are partitions."""
+        return next(part for part in self.parts if isinstance(part, tuple))
+
+    @property
     def glob(self) -> str:
         """The text with ``*`` for every variable."""
         return "".join(part if isinstance(part, str) else "*" for part in self.parts)
