@@ -279,6 +279,8 @@ class TableReport(TableFigures):
     needs: tuple[str, ...] = ()
     undoes: str | None = None
     """The load that was taken back, in the report of an undo."""
+    between: str | None = None
+    """The range of rows that the load has brought again, in words."""
     refreshes: bool = False
     """True for a full refresh: its files are all that the table had after it."""
     compacted: CompactCounts | None = None

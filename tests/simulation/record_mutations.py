@@ -84,6 +84,11 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "if False:",
         held_by="tests/commit/test_given_names.py",
     ),
+    "range-sets-no-cursor": Mutation(
+        "a load of a range leaves the cursor as it is",
+        "if False:",
+        held_by="tests/load/test_ranges.py",
+    ),
     "types-kept": Mutation(
         "the types that the values of a load have given stay in the state",
         "types.setdefault(column.name, column)",

@@ -46,6 +46,19 @@ from lakewriter.operate import job_ids
     metavar="JSON",
     help='--accept and --reason of an orchestrator: {"accept": ["CHECK"], "reason": "TEXT", "by": "WHO"}.',
 )
+@click.option(
+    "--from",
+    "first",
+    metavar="VALUE",
+    help="Load rows of one table again: those whose cursor is at least this, and below --to.",
+)
+@click.option("--to", "end", metavar="VALUE", help="The first value that --from does not load again.")
+@click.option(
+    "--by",
+    "column",
+    metavar="COLUMN",
+    help="The column of --from and --to, if it is not the cursor, or the first that decides on partitions.",
+)
 @click.option("--continuous", is_flag=True, help="Load new data at every interval, until SIGTERM.")
 @click.option("--quiet", "-q", is_flag=True, help="Print failures and the summary's line only.")
 @TABLES

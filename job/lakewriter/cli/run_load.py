@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 import click
 from pydantic import Field, ValidationError
 
+from lakewriter.aws import Clients
 from lakewriter.cli.continuous_view import show_batches, show_continuous
 from lakewriter.cli.endings import list_given, name_lake
 from lakewriter.cli.json_output import print_failure, remember_job_id
@@ -36,6 +37,7 @@ from lakewriter.run.continuous_status import RunStatus
 from lakewriter.run.judging import accept, list_departures
 from lakewriter.run.loader import load, with_messages
 from lakewriter.run.outcome_file import choose_error, find_failure, leave_outcome, summarize_load, summarize_run
+from lakewriter.run.ranges import Bounds, choose_range
 from lakewriter.run.stop import Stopped, exit_code_of
 from lakewriter.source.spark_jobs import get_spark_version
 from lakewriter.spec.canary import make_canary
@@ -184,6 +186,9 @@ def _describe_continuation(lake: Path, stage: str | None, wanted: Wanted, job_id
         "--outcome": wanted.outcome,
         "--reason": wanted.reason,
         "--acceptance": wanted.acceptance,
+        "--from": wanted.first,
+        "--to": wanted.end,
+        "--by": wanted.column,
     }
     accepted = [part for check in wanted.accept for part in ("--accept", check)]
     tables = [part for table in list_chosen_tables() for part in ("--table", table)]
@@ -235,6 +240,7 @@ class _SingleLoad:
         remember_job_id(job_id)
         if wanted.messages is not None:
             spec = with_messages(spec, wanted.messages)
+        spec = _choose_range(spec, wanted, clients)
         if wanted.scheduled_at is not None:
             spec = _schedule(spec, job_ids.parse_time(wanted.scheduled_at))
         first = f"load {job_id} stops: what is staged is withdrawn, and a table that is being committed is finished."
@@ -256,6 +262,18 @@ class _SingleLoad:
             except Stopped as stopped:
                 stopped.add_note(self.again(job_id))
                 raise
+
+
+def _choose_range(spec: Spec, wanted: Wanted, clients: Clients) -> Spec:
+    """Return the pipeline whose one table brings the rows of a range, where one is given."""
+    if wanted.first is None or wanted.end is None:
+        if wanted.first is not None or wanted.end is not None or wanted.column is not None:
+            raise SpecInvalidError("expected --from VALUE and --to VALUE together; --by COLUMN is for both.")
+        return spec
+    states = [control.state.read() for control in Pipeline.open(spec, clients).controls.values()]
+    cursor = states[0].cursor if len(states) == 1 else None
+    bounds = Bounds(wanted.first, wanted.end, wanted.column)
+    return choose_range(spec, bounds, cursor.type if cursor is not None else None)
 
 
 def _schedule(spec: Spec, time: datetime) -> Spec:

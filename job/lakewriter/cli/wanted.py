@@ -18,6 +18,9 @@ class Wanted:
     accept: tuple[str, ...] = ()
     reason: str | None = None
     acceptance: str | None = None
+    first: str | None = None
+    end: str | None = None
+    column: str | None = None
 
     @property
     def for_one_load(self) -> str | None:
@@ -30,5 +33,8 @@ class Wanted:
             "--messages": self.messages,
             "--canary": self.canary,
             "--acceptance": self.acceptance,
+            "--from": self.first,
+            "--to": self.end,
+            "--by": self.column,
         }
         return next((option for option, value in given.items() if value is not None), None)

@@ -142,4 +142,5 @@ def is_of_rows(report: TableReport) -> bool:
 
 
 def _is_load(report: TableReport) -> bool:
-    return is_of_rows(report) and not report.job_id.startswith(REPLAY) and not report.is_blind
+    is_of_some_rows = report.job_id.startswith(REPLAY) or report.between is not None
+    return is_of_rows(report) and not is_of_some_rows and not report.is_blind

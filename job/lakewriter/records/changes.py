@@ -288,6 +288,7 @@ class Load(Staged):
     origin    the source table, where the table keeps it
     repeats   the job ids that a load after an undo repeats
     before    what an undo of the load sets back
+    between   the range of rows that the load brings again, in words; None for other loads
     adopted   the state's ``adopted`` when the load was planned: a state that is lost is rebuilt with it
     """
 
@@ -310,6 +311,7 @@ class Load(Staged):
     quarantine: Quarantine | None = sparse(None)
     inputs: InputsIntent | None = sparse(None)
     adopted: datetime | None = sparse(None)
+    between: str | None = sparse(None)
 
     @property
     def effects(self) -> Effects:
@@ -386,6 +388,7 @@ class Load(Staged):
                 "set_aside": self.set_aside,
                 "expectations": self.expectations,
                 "repeated": self.inputs and self.inputs.repeated,
+                "between": self.between,
             }
         )
 

@@ -110,6 +110,8 @@ class MergeIntent(ControlObject):
     deleted_before   the object of the load before it
     compared         the columns that decide between rows of the load with the same key and order. None where these rows
                      are in the order of the files that they were read from: then the last one stays
+    wins_ties        whether a row of the load replaces the table's of the same key and order, as one does that was
+                     read again to correct it
     """
 
     keys: tuple[str, ...]
@@ -120,6 +122,7 @@ class MergeIntent(ControlObject):
     deleted_seconds: float = sparse(0.0)
     deleted_before: DeletedKeys | None = sparse(None)
     compared: tuple[str, ...] | None = sparse(None)
+    wins_ties: bool = sparse(False)
 
 
 class CompactedGroup(ControlObject):

@@ -89,7 +89,7 @@ def prepare(
 ) -> Prepared:
     """Open a table's feed, which the caller closes, and plan its shape; the feed is closed here if something after it
     fails."""
-    condition = write_cursor_condition(table, state.cursor)
+    condition = table.between.sql if table.between else write_cursor_condition(table, state.cursor)
     table = _add_known(add_nameless(table, state.names), spec, state, in_place)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:

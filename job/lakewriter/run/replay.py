@@ -93,7 +93,7 @@ def _is_refreshed(table: TableSpec) -> bool:
     return table.stream is not None and bool(table.stream.minimum_generation_id)
 
 
-def _is_of_rows(expectation: Expectation) -> bool:
+def is_of_single_rows(expectation: Expectation) -> bool:
     """Return whether a check decides on each row by itself."""
     return isinstance(expectation, RowCheck) and not (isinstance(expectation, NullShare) and expectation.at_most)
 
@@ -119,7 +119,7 @@ class Replay:
     def make_spec(self) -> Spec:
         """Return the pipeline with this table alone. Checks of a whole load do not apply to some rows of other loads.
         Rows that are still bad return to the quarantine, however many they are."""
-        expect = tuple(expectation for expectation in self.table.expect if _is_of_rows(expectation))
+        expect = tuple(expectation for expectation in self.table.expect if is_of_single_rows(expectation))
         apart = BadRows(action="quarantine", at_most=1)
         table = self.table.model_copy(update={"expect": expect, "on_bad_row": apart})
         return self.spec.model_copy(update={"tables": (table,)})

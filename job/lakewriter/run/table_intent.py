@@ -85,6 +85,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         together=load.kind.sync is not None and load.kind.sync.is_bound_together(table.id),
         before=_note_before(began),
         adopted=began.adopted,
+        between=table.between and table.between.text,
         needs=tuple(need for need, is_used in features.items() if is_used),
         **of_kind,
     ).reading_by(load.control(table).read_body)
@@ -94,6 +95,8 @@ def _list_notes(load: Load, table: TableSpec, began: TableState, staged: Staged,
     inputs, totals = staged.planned.inputs, staged.receipts.totals
     note = inputs.describe(began.committed) if inputs is not None and began.committed else None
     notes = [] if note is None else [note]
+    if table.between is not None:
+        notes.append(f"rows with {table.between.text}, loaded again: the cursor stays")
     if load.kind.batch is None and load.pipeline.spec.checkpoint is not None:
         notes += note_stream_options(table.id, table.read)
     if nulls := totals.cursor_nulls:
@@ -136,9 +139,12 @@ def _note_inputs(load: Load, table: TableSpec, began: TableState, staged: Staged
 
 
 def _find_cursor_after(load: Load, table: TableSpec, began: TableState, staged: Staged) -> Cursor | None:
-    """Return the highest cursor of all rows. A replay leaves a cursor where a person has set it, or taken it away: the
-    rows from there on are to be read again."""
+    """Return the highest cursor of all rows. A load of a range leaves the cursor as it is, and a replay where a person
+    has set it, or taken it away: the rows from there on are to be read again."""
     before = began.cursor if table.cursor else None
+    # Rule range-sets-no-cursor
+    if table.between is not None:
+        return before
     # Rule replay-sets-no-cursor
     if load.kind.takes and (before is None or began.is_cursor_by_hand):
         return before
@@ -187,6 +193,7 @@ def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planne
         deleted=deleted if table.marks_deleted else None,
         keeps_deleted=table.keep_deleted,
         compared=None if _is_in_order(planned) else tuple(column.name for column in planned.shape.columns),
+        wins_ties=table.between is not None,
     )
     if not table.marks_deleted or table.keep_deleted or not table.deleted_seconds:
         return merge

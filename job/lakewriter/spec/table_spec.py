@@ -193,6 +193,13 @@ class PartitionField(Model):
 Partition = tuple[PartitionField, ...]
 
 
+class Between(Model):
+    """The rows that a load brings again: those for which ``sql`` is true, which is Spark's; ``text`` says which."""
+
+    sql: str
+    text: str
+
+
 class TableSource(Model):
     """The source side of a table: where its rows come from, and what is done to them.
 
@@ -264,6 +271,8 @@ class TableSpec(TableSource):
     encoding: ParquetEncoding | None = None
     expect: tuple[Expectation, ...] = ()
     repeated: Repetition = "warn"
+    between: Between | None = None
+    """The rows that the load brings again, in place of those above the cursor, which stays; None for other loads."""
 
     @property
     def latest(self) -> str | None:

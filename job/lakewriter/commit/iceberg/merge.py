@@ -79,7 +79,13 @@ class KeyMerge:
         deleted = before.join(keys, list(reader.keys), join_type="left semi").select(complete.column_names)
         # Rule deleted-keys-keep-out
         rows = pa.concat_tables([complete, *_number_files(live, len(files), is_loaded=False), deleted])
-        judged = judge(rows, reader.keys, reader.orders, keeps_deleted=self._merge.keeps_deleted)
+        judged = judge(
+            rows,
+            reader.keys,
+            reader.orders,
+            keeps_deleted=self._merge.keeps_deleted,
+            wins_ties=self._merge.wins_ties,
+        )
         every = [*files, *(task.file for task in tasks)]
         by_file = defaultdict[int, list[int]](list)
         for batch in judged.gone.to_batches():
@@ -124,7 +130,7 @@ class KeyMerge:
         loaded = loaded.append_column(UNTIL, pa.repeat(pa.scalar(until, UNTIL_TYPE), len(loaded)))
         # Rule deleted-keys-are-carried
         rows = pa.concat_tables([loaded, before.select(loaded.column_names)])
-        newest = find_newest(rows, reader.keys, reader.orders)
+        newest = find_newest(rows, reader.keys, reader.orders, wins_ties=self._merge.wins_ties)
         return write_deleted(newest.filter(newest[DELETED]), reader)
 
     def _read_live(self, table: Table, reader: RowReader, task: FileScanTask, keys: pa.Table) -> pa.Table:

@@ -32,14 +32,16 @@ class Judged:
     counts: MergeCounts
 
 
-def judge(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, keeps_deleted: bool) -> Judged:
+def judge(
+    rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, keeps_deleted: bool, wins_ties: bool = False
+) -> Judged:
     """Judge the rows of a load and the table's rows of the same keys; no key has a null.
 
     The row with the highest order stays; null is the lowest. Among the load's rows of the same order the last one
     stays, whether it deletes or not. Against the table's row of the same order a delete wins, then the table's row, so
-    that the same load again changes nothing.
+    that the same load again changes nothing. With ``wins_ties`` the load's row wins.
     """
-    ranked = _rank(rows, keys, orders)
+    ranked = _rank(rows, keys, orders, wins_ties=wins_ties)
     is_loaded, order = ranked[IS_LOADED], ranked[_ORDER]
     ranked = ranked.append_column(_LOADED_ORDER, pc.if_else(is_loaded, order, pa.scalar(None, order.type)))
     has_file = pc.not_equal(ranked[FILE], NO_FILE)
@@ -56,21 +58,21 @@ def judge(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, keeps_d
     return Judged(gone.select([FILE, POSITION]), _count(ranked, ranked.take(highest[f"{_RANK}_max"]), highest))
 
 
-def find_newest(rows: pa.Table, keys: Sequence[str], orders: Sequence[str]) -> pa.Table:
+def find_newest(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, wins_ties: bool) -> pa.Table:
     """Return the row of each key that stays, by the same order as ``judge``."""
-    ranked = _rank(rows, keys, orders)
+    ranked = _rank(rows, keys, orders, wins_ties=wins_ties)
     highest = ranked.group_by(list(keys)).aggregate([(_RANK, "max")])
     return ranked.take(highest.sort_by(f"{_RANK}_max")[f"{_RANK}_max"])
 
 
-def _rank(rows: pa.Table, keys: Sequence[str], orders: Sequence[str]) -> pa.Table:
+def _rank(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, wins_ties: bool) -> pa.Table:
     """Return the rows sorted, each with its rank and with the rank of its order's value."""
     by = []
     for name in orders:
         # This column sorts nulls first: releases of Arrow spell the option for it in different ways.
         rows = rows.append_column(f"{name} is valid", pc.is_valid(rows[name]).cast(pa.int8()))
         by += [f"{name} is valid", name]
-    rows = rows.append_column(_WEIGHT, _weigh(rows, keys, by))
+    rows = rows.append_column(_WEIGHT, _weigh(rows, keys, by, wins_ties=wins_ties))
     # Rule order-against-the-table
     sort_keys = [(name, "ascending") for name in (*by, _WEIGHT, PRECEDENCE, FILE, POSITION)]
     rows = rows.take(pc.sort_indices(rows, sort_keys=sort_keys)).combine_chunks()
@@ -79,11 +81,11 @@ def _rank(rows: pa.Table, keys: Sequence[str], orders: Sequence[str]) -> pa.Tabl
     return rows.append_column(_RANK, pa.array(range(len(rows)), pa.int64()))
 
 
-def _weigh(rows: pa.Table, keys: Sequence[str], by: Sequence[str]) -> pa.Array:
+def _weigh(rows: pa.Table, keys: Sequence[str], by: Sequence[str], *, wins_ties: bool) -> pa.Array:
     """Return the weight of each row among those of its key and order.
 
     0 a row of the load that another one supersedes, 1 the load's last row, 2 a row of the table, 3 the load's last row
-    if it deletes, 4 a row that the table has as deleted
+    if it deletes, 4 a row that the table has as deleted; 5 the load's last row where it wins ties, 7 if it deletes
     """
     numbered = rows.append_column(_NUMBER, pa.array(range(len(rows)), pa.int64()))
     loaded = numbered.filter(numbered[IS_LOADED])
@@ -95,9 +97,10 @@ def _weigh(rows: pa.Table, keys: Sequence[str], by: Sequence[str]) -> pa.Array:
     is_last = pc.is_in(numbered[_NUMBER], value_set=last.combine_chunks())
     # Rule same-order-changes-nothing
     of_table = pc.multiply(pc.invert(rows[IS_LOADED]).cast(pa.int8()), 2)
+    last_weight = 5 if wins_ties else 1
     # Rule last-row-of-the-load
     deletes = pc.multiply(pc.and_(rows[DELETED], pc.or_(is_last, pc.invert(rows[IS_LOADED]))).cast(pa.int8()), 2)
-    return pc.add(pc.add(is_last.cast(pa.int8()), of_table), deletes).cast(pa.int8())
+    return pc.add(pc.add(pc.multiply(is_last.cast(pa.int8()), last_weight), of_table), deletes).cast(pa.int8())
 
 
 def _differ_from_previous(column: pa.ChunkedArray) -> pa.Array:
