@@ -244,7 +244,29 @@ MISTAKES = [
      "lake.yaml:11: keep_loads_days: 0: expected at least 1."]),
     (S, "deployment:\n", "maintenance: {compact: true}\ndeployment:\n", [
      "lake.yaml:11: maintenance.compact: 'compact' is done by Glue's optimizers; expected 'optimizer_role', the role "
+     "they take, or 'by: run'."]),
+    (S, "deployment:\n", "maintenance: {by: glue, optimizer_role: nyc, delete_orphans_days: 4}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.by: 'by' is 'glue', whose optimizers compact; expected 'compact: true'."]),
+    (S, "deployment:\n", "maintenance: {by: glue, compact: true}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.compact: 'compact' is done by Glue's optimizers; expected 'optimizer_role', the role "
      "they take."]),
+    (S, "deployment:\n", "maintenance: {by: command, compact: true}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.compact: 'compact' lets Glue or a run compact, and 'by: command' leaves it to "
+     "'lakewriter compact'; expected one of them."]),
+    (S, "deployment:\n", "maintenance: {by: run, compact: false}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.by: 'by' is 'run', which compacts, and 'compact' is false; expected one of them."]),
+    (S, "deployment:\n", "maintenance: {every: 1 hour}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.every: 'every' is the time between compactions of a continuous run; expected "
+     "'by: run'."]),
+    (S, "deployment:\n", "maintenance: {by: run, every: 1h}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.every: '1h': expected a time such as '26 hours'."]),
+    (S, "deployment:\n", "maintenance: {by: run, optimizer_role: nyc}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.optimizer_role: 'optimizer_role' has nothing to do; expected 'expire_snapshots_days' "
+     "or 'delete_orphans_days'."]),
+    (S.replace("  s3_path_prefix: data\n", "  table_format: ICEBERG\n"), "deployment:\n",
+     "maintenance: {by: run}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.by: 'run' lets a continuous run compact between its batches, and this file has no "
+     "'checkpoint' for one. Set checkpoint, or leave 'by' out and schedule 'lakewriter compact'."]),
     (S, "deployment:\n", "maintenance: {delete_orphans_days: 2}\ndeployment:\n", [
      "lake.yaml:11: maintenance.delete_orphans_days: 2: expected at least 3."]),
     (S, "deployment:\n", "maintenance: {optimizer_role: nyc}\ndeployment:\n", [

@@ -39,6 +39,34 @@ def test_cursor_of_offsets(tmp_path, read, cursor, is_taken):
         load_spec(lake)
 
 
+@pytest.mark.parametrize(
+    ("read", "order_by", "is_taken"),
+    [
+        (TOPIC, ["offset"], False),
+        (TOPIC, ["Offset", "timestamp"], False),
+        ({"sql": "SELECT * FROM t", "views": {"t": TOPIC}}, ["offset"], False),
+        (assign('{"t":[0]}'), ["offset"], True),
+        (TOPIC, ["timestamp", "offset"], True),
+        ({"format": "csv", "path": "a.csv"}, ["offset"], True),
+    ],
+)
+def test_order_of_offsets(tmp_path, read, order_by, is_taken):
+    """A key that moves to another partition has lower offsets there."""
+    table = {"table": "t", "schema": "s", "read": read, "mode": "merge", "primary_key": ["key"], "order_by": order_by}
+    destination = {
+        "type": "lakewriter-s3",
+        "location": "s3://acme-lake/data",
+        "region": "us-east-1",
+        "catalog": "iceberg",
+    }
+    lake = files.lake(tmp_path, tables=[table], top={"destination": destination})
+    if is_taken:
+        assert load_spec(lake).tables[0].order_by == tuple(order_by)
+        return
+    with pytest.raises(SpecInvalidError, match="order_by begins with Kafka's 'offset'"):
+        load_spec(lake)
+
+
 @pytest.mark.parametrize(("value", "is_told"), [(False, True), ("FALSE", True), (True, False)])
 def test_loss_of_messages_is_told(tmp_path, value, is_told):
     read = {"format": "kafka", "options": SERVERS | {"failOnDataLoss": value}}

@@ -65,10 +65,14 @@ def test_pending_loads(aws: StrictAws, bucket: str, state: Any, status: str, cod
 
 
 MERGED: list[tuple[Maintenance | None, tuple[str, str, str]]] = [
-    # what the file has Glue do, and what is said of a table that is merged by key
+    # who compacts by the file, and what is said of a table that is merged by key
     (
         Maintenance(compact=True, optimizer_role="optimizer"),
         ("ok", "Glue compacts nyc_public.flights, and removes files with deletes.", "Nothing to do."),
+    ),
+    (
+        Maintenance(by="run", compact=True),
+        ("ok", "a continuous run compacts nyc_public.flights, and removes files with deletes.", "Nothing to do."),
     ),
     (
         None,

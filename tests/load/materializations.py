@@ -17,6 +17,7 @@ from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
+from lakewriter.operate.compaction import compact_between_batches as compact
 from lakewriter.operate.planning import PlannedTable, plan
 from lakewriter.records.state import ANEW
 from lakewriter.run.continuous import run_continuously
@@ -116,7 +117,9 @@ class Running:
     def run(self) -> None:
         clients = Clients(self.spec.access)
         spark = self._spark
-        self.ended = run_continuously(self.spec, clients=clients, spark=lambda: spark, watch=self, stop=self.stop)
+        self.ended = run_continuously(
+            self.spec, clients=clients, spark=lambda: spark, watch=self, stop=self.stop, compact=compact
+        )
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:
         self.steps.append(f"{step}: {detail}")

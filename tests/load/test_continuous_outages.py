@@ -15,6 +15,7 @@ from lakewriter.errors import (
     SourceUnreachableError,
     WorkerDiedError,
 )
+from lakewriter.operate.compaction import compact_between_batches as compact
 from lakewriter.run import continuous_table
 from lakewriter.run.continuous import run_continuously
 from tests.load.materializations import Materialization, Running, binding
@@ -46,7 +47,14 @@ def test_outages_have_no_limit(tmp_path, aws, bucket, quick, error, times, resta
         asked.append(1)
         raise error if len(asked) <= times else CheckpointLostError("the end")
 
-    ended, said = run_continuously(run.spec, clients=Clients(run.spec.access), spark=spark, watch=run, stop=run.stop)
+    ended, said = run_continuously(
+        run.spec,
+        clients=Clients(run.spec.access),
+        spark=spark,
+        watch=run,
+        stop=run.stop,
+        compact=compact,
+    )
     assert (ended.state, len(asked)) == ("failed", restarts + 1)
     assert str(said).endswith("the end" if restarts == times else "a")
 

@@ -12,6 +12,8 @@ from pyiceberg.catalog import load_catalog
 from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.batches import clear_batches
+from lakewriter.errors import CatalogFailedError
+from lakewriter.operate import compaction
 from lakewriter.operate.repair import change_over
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
@@ -196,7 +198,7 @@ def test_batches_are_merged(tmp_path, aws, bucket, spark, case):
 class Merged(UnderPrefix):
     """Files of lines that arrive, and are merged into an Iceberg table by a continuous run."""
 
-    def describe(self, **changes: Any) -> None:
+    def describe(self, maintenance: dict[str, Any] | None = None, **changes: Any) -> None:
         destination = {"type": "lakewriter-s3", "location": f"s3://{BUCKET}/data", "region": "us-east-1",
                        "catalog": "iceberg", "tracking": ["deleted"]}  # fmt: skip
         read = {"format": "json", "path": "in", "options": {"maxFilesPerTrigger": "2"}}
@@ -204,15 +206,18 @@ class Merged(UnderPrefix):
                  "deleted": "v = 'D'", "read": read,
                  "columns": {"id": "bigint", "at": "bigint", "v": "string"}}  # fmt: skip
         content = {"pipeline": "crm", "destination": destination, "checkpoint": "checkpoint", "interval_seconds": 1}
+        content |= {"maintenance": maintenance} if maintenance else {}
         self.file.write_text(yaml.safe_dump(content | {"tables": [table | changes]}), "utf-8")
 
     def arrive(self, name: str, *given: Row) -> None:
         self.documents(f"in/{name}.json", [dict(zip(("id", "at", "v"), row, strict=True)) for row in given])
 
-    def read_rows(self) -> list[Row]:
+    def open_table(self) -> Any:
         settings = {"s3.endpoint": self.aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
-        table = load_catalog("own", type="glue", **settings).load_table(("crm", "users"))
-        found = table.scan().to_arrow().to_pylist()
+        return load_catalog("own", type="glue", **settings).load_table(("crm", "users"))
+
+    def read_rows(self) -> list[Row]:
+        found = self.open_table().scan().to_arrow().to_pylist()
         return sorted((row["id"], row["at"], row["v"]) for row in found)
 
 
@@ -241,3 +246,31 @@ def test_a_run_merges_files(tmp_path, aws, bucket, spark, changes):
         (1, "rows merged: 1 inserted, 0 updated, 1 deleted; 0 unchanged, 1 late, 0 superseded"),
         (2, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("fails", "step"), [(False, "compacted: "), (True, "note: not compacted; tried again in 1 s: ")]
+)
+def test_a_run_compacts(tmp_path, aws, bucket, spark, fails, step, monkeypatch):
+    """Between its batches, when it is time; a compaction that fails ends nothing."""
+    lake = Merged(tmp_path, aws, spark)
+    lake.describe({"by": "run", "every": "1 second"})
+    if fails:
+        monkeypatch.setattr(compaction, "find_groups", raise_unreachable)
+    at = 0
+    with lake.running() as run:
+        while not any(said.startswith(step) for said in run.steps):
+            lake.arrive(str(at), (1, at, "a"), (2, at, "D"))
+            lake.until(at, "crm.users")
+            at += 1
+            assert at < 20
+        lake.arrive("last", (1, at, "b"), (2, at, "a"), (3, 0, "a"))
+        lake.until(at, "crm.users")
+    assert run.ended[1] is None
+    assert lake.read_rows() == [(1, at, "b"), (2, at, "a"), (3, 0, "a")]
+    operations = {snapshot.summary.operation.value for snapshot in lake.open_table().snapshots()}
+    assert ("replace" in operations) != fails
+
+
+def raise_unreachable(*given: Any) -> None:
+    raise CatalogFailedError("the catalog does not answer")

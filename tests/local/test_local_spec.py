@@ -110,3 +110,12 @@ def test_glues_optimizers_are_left_out(tmp_path):
     spec = localized(tmp_path, destination)
     assert spec.maintenance == Maintenance(expire_snapshots_days=5)
     assert "--local has none of Glue's optimizers: the tables' properties say what to expire" in spec.warnings
+
+
+def test_a_run_compacts_here_too(tmp_path):
+    destination = (
+        "{type: lakewriter-s3, location: s3://acme-lake/prod, region: eu-west-1, catalog: iceberg, database: shop}\n"
+        "checkpoint: checkpoint\nmaintenance: {by: run, every: 2 minutes, expire_snapshots_days: 5}"
+    )
+    expected = Maintenance(by="run", every_seconds=120, compact=True, expire_snapshots_days=5)
+    assert localized(tmp_path, destination).maintenance == expected

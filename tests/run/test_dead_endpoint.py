@@ -12,6 +12,7 @@ import yaml
 from lakewriter.aws import Clients
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import EndpointUnreachableError, LakeError, SourceFailedError
+from lakewriter.operate.compaction import compact_between_batches as compact
 from lakewriter.run.continuous import run_continuously
 from tests.commit.memory import Memory, World
 from tests.load.materializations import DESTINATION, binding
@@ -84,7 +85,12 @@ def test_a_dead_endpoint_is_waited_for(tmp_path, monkeypatch, key, back, end, tr
     ended: LakeError | None
     try:
         ended = run_continuously(
-            spec, clients=Clients(spec.access), spark=spark, watch=Silent(), stop=cast(threading.Event, clock)
+            spec,
+            clients=Clients(spec.access),
+            spark=spark,
+            watch=Silent(),
+            stop=cast(threading.Event, clock),
+            compact=compact,
         )[1]
     except EndpointUnreachableError as error:
         ended = error

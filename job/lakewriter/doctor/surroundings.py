@@ -81,7 +81,8 @@ class LakeProbes:
         """Name the merged tables whose files with deletes nothing removes."""
         names = join_first([table.id for table in self._list_merged()], _MOST_NAMED)
         if self.spec.maintenance is not None and self.spec.maintenance.compact:
-            yield Finding("merged tables", "ok", f"Glue compacts {names}, and removes files with deletes.")
+            who = "a continuous run" if self.spec.maintenance.by == "run" else "Glue"
+            yield Finding("merged tables", "ok", f"{who} compacts {names}, and removes files with deletes.")
             return
         message = f"each merge of {names} leaves files with deletes, which slow readers down and which nothing removes."
         remedy = "Schedule 'lakewriter compact LAKE TABLE'."

@@ -63,5 +63,6 @@ def _make_service(running: RunningCatalog, access: Access) -> PolarisService:
 
 
 def _without_optimizers(maintenance: Maintenance) -> Maintenance:
-    update = {"optimizer_role": None, "compact": False, "delete_orphans_days": None}
+    by = "run" if maintenance.by == "run" else "command"
+    update = {"optimizer_role": None, "by": by, "compact": by == "run", "delete_orphans_days": None}
     return maintenance.model_copy(update=update)

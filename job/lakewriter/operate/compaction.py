@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import pyarrow as pa
 
@@ -31,10 +32,13 @@ from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.load_ids import make_compaction_job_id
+from lakewriter.spec.specification import MIB
 from lakewriter.spec.table_spec import TableSpec
 from lakewriter.staging.task import TaskPlan, write_partition
 
 _TICK = timedelta(microseconds=1)
+BATCHES_BYTES: Final = 512 * MIB
+"""A compaction between two batches replaces so many bytes of files: the next batch waits for it."""
 
 
 class Compaction:
@@ -176,3 +180,8 @@ class Compaction:
             compact=CompactIntent(snapshot=compactable.snapshot, sequence=compactable.sequence, groups=groups),
             needs=(COMPACTED,),
         )
+
+
+def compact_between_batches(pipeline: Pipeline, table: TableSpec) -> TableReport | None:
+    """Compact a table that a continuous run loads, a part at a time."""
+    return Compaction(pipeline, table, BATCHES_BYTES).run()

@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
@@ -27,7 +27,7 @@ from lakewriter.errors import (
 )
 from lakewriter.lineage.stream_follower import StreamFollower
 from lakewriter.receipt import Batch
-from lakewriter.report import TableResult, format_count
+from lakewriter.report import TableReport, TableResult, format_count
 from lakewriter.run.continuous_metrics import MinuteMetrics
 from lakewriter.run.continuous_status import BatchMetrics, Lag, TableStatus
 from lakewriter.run.kinds import MicroBatch
@@ -58,6 +58,10 @@ _BACKLOGS: Final = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOu
 """The metrics in which Spark's sources report what they have not read yet."""
 
 
+Compact = Callable[[Pipeline, TableSpec], TableReport | None]
+"""Compacts a table; None where nothing is worth it."""
+
+
 class Watch(Protocol):
     """A listener to the progress of a continuous run."""
 
@@ -75,11 +79,42 @@ class _Stopping(Exception):  # noqa: N818 - not a failure: the run is ending
     """A batch came while the run was ending; it is the first one of the next run."""
 
 
+class Upkeep:
+    """The compactions of one table by its continuous run: after its first batch, so that a run which is started again
+    and again compacts as well, and then at the first batch after each ``every``."""
+
+    def __init__(self, pipeline: Pipeline, table: TableSpec, watch: Watch, compact: Compact) -> None:
+        self._pipeline, self._table, self._watch, self._compact = pipeline, table, watch, compact
+        self._due_at = 0.0
+
+    def run_if_due(self) -> None:
+        """Compact the table between two batches if it is time. The batch is done: a compaction that fails is noted, and
+        tried again at its next time."""
+        rules = self._pipeline.spec.maintenance
+        if rules is None or rules.by != "run" or time.monotonic() < self._due_at:
+            return
+        self._due_at = time.monotonic() + rules.every_seconds
+        try:
+            report = self._compact(self._pipeline, self._table)
+        except LakeError as error:
+            self._watch.step(self._table, "note", f"not compacted; tried again in {rules.every_seconds} s: {error}")
+            return
+        if report is not None and report.compacted is not None:
+            self._watch.step(self._table, "compacted", report.compacted.describe())
+
+
 class TableRun:
     """One table's query, started again where that can help."""
 
     def __init__(
-        self, spec: Spec, table: TableSpec, clients: Clients, spark: SparkFactory, watch: Watch, stop: threading.Event
+        self,
+        spec: Spec,
+        table: TableSpec,
+        clients: Clients,
+        spark: SparkFactory,
+        watch: Watch,
+        stop: threading.Event,
+        compact: Compact,
     ) -> None:
         self.spec = spec.model_copy(update={"tables": (table,)})
         self.table = table
@@ -90,7 +125,7 @@ class TableRun:
         self._watch = watch
         self._stop = stop
         self._pipeline = Pipeline.open(self.spec, clients)
-        self._control = self._pipeline.first_control
+        self._upkeep = Upkeep(self._pipeline, table, watch, compact)
         self._lag = Lag(spec.interval_seconds)
         self._pace = Pace(spec.interval_seconds, spec.most_interval_seconds)
         self._noted: set[str] = set()
@@ -152,8 +187,8 @@ class TableRun:
         self._started.clear()
         self._raised = None
         # Each backfill has its own checkpoint, so no batch may change the number.
-        settle_backfill(self._control, self.table.backfill, self._pipeline.open_clients)
-        state = self._control.state.read()
+        settle_backfill(self._pipeline.first_control, self.table.backfill, self._pipeline.open_clients)
+        state = self._pipeline.first_control.state.read()
         if state.pending is None:
             # Before Spark plans a batch, which would stay in the checkpoint.
             require_stream(state, self.table.id)
@@ -183,7 +218,10 @@ class TableRun:
         try:
             if self._stop.is_set():
                 raise _Stopping
-            self._pause(self._load(frame, number))
+            pause = self._load(frame, number)
+            if not self._stop.is_set():
+                self._upkeep.run_if_due()
+            self._pause(pause)
         except BaseException as error:
             self._raised = error
             raise
@@ -304,7 +342,7 @@ class TableRun:
 
     def _clear(self, batch: Batch) -> None:
         try:
-            clear_batches(self._control, batch)
+            clear_batches(self._pipeline.first_control, batch)
         except LakeError as error:
             # The batch is done; objects that could not be deleted only take storage.
             self._tell_step(self.table, "done", f"old control objects were not cleared away: {error}")

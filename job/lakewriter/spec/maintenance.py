@@ -1,5 +1,7 @@
 """Bounds of what Iceberg tables keep: old snapshots, small files and orphan files."""
 
+from typing import Literal
+
 from lakewriter.spec.model import Model
 
 
@@ -7,10 +9,13 @@ class Maintenance(Model):
     """The days that an Iceberg table keeps what no reader needs any more; None keeps it forever, as without any
     maintenance.
 
-    ``optimizer_role`` is the role that Glue's optimizers take, by its ARN, or by its name with its path. Without it the
-    table's properties say what to expire, and another tool has to do so.
+    ``by`` says who compacts: Glue's optimizers, a continuous run at least ``every_seconds`` apart, or calls of the
+    command. ``optimizer_role`` is the role that Glue's optimizers take, by its ARN, or by its name with its path.
+    Without it the table's properties say what to expire, and another tool has to do so.
     """
 
+    by: Literal["glue", "run", "command"] = "command"
+    every_seconds: int = 3600
     expire_snapshots_days: int | None = None
     keep_snapshots: int = 1
     compact: bool = False

@@ -189,6 +189,13 @@ class TableEntry(FileModel):
                 "partition would be left out; run --continuous, which follows each partition, or read one partition: "
                 """assign: '{"orders":[0]}'"""
             )
+        is_first = self.mode is Mode.MERGE and [name.lower() for name in self.order_by[:1]] == ["offset"]
+        if is_first and self.read is not None and self.read.has_partial_offsets:
+            raise ValueError(
+                "order_by begins with Kafka's 'offset', which each partition counts on its own: once partitions are "
+                "added, a key's newer messages may have lower ones, and would be late; set order_by: [timestamp, "
+                """offset], or read one partition: assign: '{"orders":[0]}'"""
+            )
         return self
 
     @model_validator(mode="after")
