@@ -191,7 +191,7 @@ MISTAKES = [
      "lake.yaml:9: tables.0.columns.note.typ: unknown key, with value 'int'; did you mean 'type'?"]),
     (S, "schema: public", "columns: {note: {type: timestamp, from: epoch_min}}", [
      "lake.yaml:9: tables.0.columns.note.from: 'epoch_min' is not allowed; expected 'epoch_s', 'epoch_ms', "
-     "'epoch_us' or 'epoch_ns'; did you mean 'epoch_ms' or 'epoch_ns'?"]),
+     "'epoch_us', 'epoch_ns', 'epoch_days' or 'base64'; did you mean 'epoch_ms' or 'epoch_ns'?"]),
     (S, "schema: public", "columns: {note: {type: int, from: epoch_s}}", [
      "lake.yaml:9: tables.0.columns.note.from: 'epoch_s': it is for timestamp and timestamp_ntz, not for int."]),
     (S, "schema: public", "columns: {note: {type: date, format: yy-MM-dd}}", [

@@ -1,7 +1,10 @@
 """Files of change events are merged: the table has the rows of the database, whatever comes twice or late."""
 
 import json
+from datetime import date, datetime
+from decimal import Decimal
 
+import fastavro
 import pytest
 
 from tests.load.lakes import BUCKET, read_quarantine
@@ -73,6 +76,41 @@ def test_a_table_follows_its_events(tmp_path, aws, bucket, spark):
     assert truncate["_lake_source"].endswith("b.json")
 
 
+def wrap(event, *fields):
+    """An event beside its schema, as Kafka Connect's converter writes both."""
+    image = {"type": "struct", "fields": list(fields), "optional": True, "field": "after"}
+    return {"schema": {"type": "struct", "fields": [image], "optional": False}, "payload": event}
+
+
+@pytest.mark.spark
+def test_types_by_the_schemas_of_events(tmp_path, aws, bucket, spark):
+    topic = Topic(tmp_path, aws, spark, columns={"name": "string"})
+    fields = [
+        {"type": "int32", "optional": False, "default": 0, "field": "id"},
+        {"type": "string", "optional": True, "default": "nobody", "field": "name"},
+        {
+            "type": "bytes",
+            "optional": True,
+            "name": "org.apache.kafka.connect.data.Decimal",
+            "version": 1,
+            "parameters": {"scale": "2", "connect.decimal.precision": "10"},
+            "field": "amount",
+        },
+        {"type": "int64", "optional": True, "name": "io.debezium.time.MicroTimestamp", "version": 1, "field": "at"},
+        {"type": "int32", "optional": True, "name": "io.debezium.time.Date", "version": 1, "field": "day"},
+        {"type": "double", "optional": True, "field": "share"},
+    ]
+    row = anne(amount="BNI=", day=17000, share=1, nothing=None)
+    events = [wrap(change("c", 1, row), *fields), wrap(change("c", 2, row | {"id": 2, "amount": None}), *fields)]
+    table = topic.load("a", *events, "null", {"schema": None, "payload": None})
+    assert "events that change no row skipped: 2 tombstones" in table.notes, table
+    assert topic.rows("id", "amount", "at", "day", "share") == [
+        (1, Decimal("12.34"), datetime(2026, 1, 5, 8, 0, 0, 123456), date(2016, 7, 18), 1.0),
+        (2, None, datetime(2026, 1, 5, 8, 0, 0, 123456), date(2016, 7, 18), 1.0),
+    ]
+    assert str(topic.users.iceberg().schema().find_type("id")) == "int"
+
+
 @pytest.mark.spark
 def test_a_bad_event_fails_the_load(tmp_path, aws, bucket, spark):
     topic = Topic(tmp_path, aws, spark, columns=COLUMNS)
@@ -118,3 +156,43 @@ def test_files_of_dms(tmp_path, aws, bucket, spark):
     (folder / "20260105-103000130.csv").write_text(f"{header}U,1,Anne,{stamp}2,\nI,2,Bob,{stamp}4,\n", "utf-8")
     assert topic.users.run("b").status == "done"
     assert topic.rows("id", "name", "_deleted") == [(1, "Anna", False), (5, "Bob", False)]
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.spark
+@pytest.mark.parametrize("way", ["a query", "avro"])
+def test_other_ways_to_read_events(tmp_path, aws, bucket, spark, way):
+    events = [change("c", 1, anne()), None, change("d", 2, before=anne()), change("c", 3, anne(id=2))]
+    if way == "avro":
+        read = write_avro(tmp_path / "events.avro", [event for event in events if event is not None])
+    else:
+        lines = "".join(f"{json.dumps(event)}\n" for event in events)
+        (tmp_path / "events.txt").write_text(lines, "utf-8")
+        row, source = "id INT, name STRING, amount STRING", "connector STRING, ts_ms BIGINT, lsn BIGINT"
+        kind = f"op STRING, before STRUCT<{row}>, after STRUCT<{row}>, source STRUCT<{source}>"
+        sql = f"SELECT e.* FROM (SELECT from_json(value, '{kind}') AS e FROM v)"
+        read = {"sql": sql, "views": {"v": {"format": "text", "path": "events.txt"}}}
+    topic = Topic(tmp_path, aws, spark, read=read, columns={"amount": "decimal(10,2)"})
+    (table,) = topic.users.run("a").tables
+    assert (table.status, topic.rows("id", "amount")) == ("done", [(2, Decimal("12.50"))])
+    assert ("events that change no row skipped: 1 tombstone" in table.notes) == (way == "a query")
+
+
+def write_avro(path, events):
+    """Write the events as Kafka Connect's Avro converter names their parts."""
+    row = {"type": "record", "name": "Value", "fields": [
+        {"name": "id", "type": "int"}, {"name": "name", "type": ["null", "string"]},
+        {"name": "amount", "type": ["null", "string"]},
+        {"name": "at", "type": {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}},
+    ]}  # fmt: skip
+    source = {"type": "record", "name": "Source", "fields": [
+        {"name": "connector", "type": "string"}, {"name": "ts_ms", "type": "long"},
+        {"name": "lsn", "type": ["null", "long"]},
+    ]}  # fmt: skip
+    fields = [
+        {"name": "before", "type": ["null", row]}, {"name": "after", "type": ["null", "Value"]},
+        {"name": "source", "type": source}, {"name": "op", "type": "string"},
+    ]  # fmt: skip
+    with path.open("wb") as file:
+        fastavro.writer(file, fastavro.parse_schema({"type": "record", "name": "Envelope", "fields": fields}), events)
+    return {"format": "avro", "path": str(path)}

@@ -9,11 +9,12 @@ import pytest
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import DELETED
 from lakewriter.source.bad_rows import BAD, FIELDS, SKIPPED, Marked, join_marks, mark_schema
+from lakewriter.source.change_events.connect_schemas import read_row_types
 from lakewriter.source.change_events.unfolding import plan_events, unfold_batch
 from lakewriter.spec.change_events import CHANGE_ORDER, ChangeEvents
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.table_spec import Mode, Read, TableSource
+from lakewriter.spec.table_spec import ColumnType, Mode, Read, TableSource
 
 # Versions, times and fields that nothing here reads are left out of the recorded events. The pages are those of
 # https://debezium.io/documentation/reference/3.2/connectors/ and, of DMS,
@@ -280,6 +281,71 @@ def test_types_of_both_images_are_joined():
         {"id": 1, "v": 2.0, "w": [{"a": None, "b": 4}, None], "x": "y"},
     ]
     assert bad == "bad: its value of column 'v' has more digits than double"
+
+
+def schema_of(*fields):
+    """The schema of an event, as Kafka Connect's converter writes it, with these columns."""
+    image = {"type": "struct", "fields": list(fields), "optional": True, "field": "after"}
+    return json.dumps({"type": "struct", "fields": [image, {"type": "string", "field": "op"}], "name": "t.Envelope"})
+
+
+def column(name, kind, logical=None, **parameters):
+    given = {"name": logical, "version": 1} if logical else {}
+    return {"type": kind, "optional": True, "field": name} | given | ({"parameters": parameters} if parameters else {})
+
+
+CONNECT, TIME = "org.apache.kafka.connect.data", "io.debezium.time"
+# The type of each field by postgresql.html#postgresql-data-types; a time of day stays a number.
+LOGICAL = {
+    "boolean": (column("v", "boolean"), ColumnType(type="boolean")),
+    "smallint": (column("v", "int16"), ColumnType(type="int")),
+    "bigint": (column("v", "int64"), ColumnType(type="bigint")),
+    "real": (column("v", "float"), ColumnType(type="float")),
+    "double": (column("v", "double"), ColumnType(type="double")),
+    "text": (column("v", "string"), ColumnType(type="string")),
+    "uuid": (column("v", "string", "io.debezium.data.Uuid"), ColumnType(type="string")),
+    "bytea": (column("v", "bytes"), ColumnType(type="binary", unit="base64")),
+    "date": (column("v", "int32", f"{TIME}.Date"), ColumnType(type="date", unit="epoch_days")),
+    "date, connect": (column("v", "int32", f"{CONNECT}.Date"), ColumnType(type="date", unit="epoch_days")),
+    "time": (column("v", "int64", f"{TIME}.MicroTime"), ColumnType(type="bigint")),
+    "timestamp(3)": (column("v", "int64", f"{TIME}.Timestamp"), ColumnType(type="timestamp_ntz", unit="epoch_ms")),
+    "timestamp": (column("v", "int64", f"{TIME}.MicroTimestamp"), ColumnType(type="timestamp_ntz", unit="epoch_us")),
+    "datetime2(7)": (column("v", "int64", f"{TIME}.NanoTimestamp"), ColumnType(type="timestamp_ntz", unit="epoch_ns")),
+    "timestamp, connect": (
+        column("v", "int64", f"{CONNECT}.Timestamp"),
+        ColumnType(type="timestamp_ntz", unit="epoch_ms"),
+    ),
+    "timestamptz": (column("v", "string", f"{TIME}.ZonedTimestamp"), ColumnType(type="timestamp")),
+    "numeric(10,2)": (
+        column("v", "bytes", f"{CONNECT}.Decimal", scale="2", **{"connect.decimal.precision": "10"}),
+        ColumnType(type="decimal(10,2)", unit="base64"),
+    ),
+    "numeric, its precision unknown": (
+        column("v", "bytes", f"{CONNECT}.Decimal", scale="2"),
+        ColumnType(type="decimal(38,2)", unit="base64"),
+    ),
+    "numeric without a scale": (column("v", "struct", "io.debezium.data.VariableScaleDecimal"), None),
+    "text[]": ({"type": "array", "items": {"type": "string"}, "field": "v"}, None),
+}
+
+
+@pytest.mark.parametrize("case", LOGICAL)
+def test_types_by_the_schema_of_an_event(case):
+    field, kind = LOGICAL[case]
+    assert read_row_types([schema_of(field)], "t").get("v") == kind
+
+
+def test_types_of_several_schemas():
+    one, two = schema_of(column("v", "int32")), schema_of(column("v", "int64"), column("w", "string"))
+    expected = {"v": ColumnType(type="bigint"), "w": ColumnType(type="string")}
+    assert read_row_types([one, two], "t") == read_row_types([two, one], "t") == expected
+    wide, finer = (LOGICAL["numeric(10,2)"][0], column("v", "bytes", f"{CONNECT}.Decimal", scale="3"))
+    with pytest.raises(SpecInvalidError) as refused:
+        read_row_types([schema_of(wide), schema_of(finer)], "t")
+    assert refused.value.message == (
+        "table 't': column 'v' is decimal(10,2) (base64) in one schema of its events and decimal(38,3) (base64) in "
+        "another one."
+    )
 
 
 DMS = ChangeEvents(form="dms", full_load="LOAD*")

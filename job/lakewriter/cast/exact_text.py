@@ -17,10 +17,11 @@ from lakewriter.cast.text_moments import DAY, EPOCH, Moment, read_moment, to_utc
 from lakewriter.cast.time_patterns import compile_pattern
 from lakewriter.column_types import name_type
 
-EpochUnit = Literal["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"]
-"""A number counts this unit since 1970-01-01T00:00:00Z."""
+Unit = Literal["epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "epoch_days", "base64"]
+"""A number counts this unit since 1970-01-01T00:00:00Z; or a text is the base64 of bytes, which are a decimal's number
+without its point, the first byte with the sign: https://docs.oracle.com/javase/8/docs/api/java/math/BigInteger.html."""
 
-EPOCH_DIGITS: Final[dict[EpochUnit, int]] = {"epoch_s": 6, "epoch_ms": 3, "epoch_us": 0, "epoch_ns": -3}
+EPOCH_DIGITS: Final[dict[Unit, int]] = {"epoch_s": 6, "epoch_ms": 3, "epoch_us": 0, "epoch_ns": -3}
 """The power of ten that makes microseconds of a unit."""
 
 _LONGEST: Final = 4000
@@ -36,8 +37,8 @@ class TextForm:
     date_format: str | None = None
     timestamp_format: str | None = None
     """This is the format of ``timestamp`` and ``timestamp_ntz``."""
-    unit: EpochUnit | None = None
-    """Timestamps are numbers of this unit."""
+    unit: Unit | None = None
+    """Timestamps and dates are numbers of this unit; or decimals and bytes are texts of it."""
     truncates_nanoseconds: bool = False
     zone: str = "UTC"
     """The zone of timestamps without an offset."""
@@ -57,6 +58,8 @@ def convert_text(text: str, kind: pa.DataType, form: TextForm = DEFAULT) -> tupl
         return _convert_timestamp(text, kind, form)
     if pt.is_nested(kind):
         return convert_json(read_json(text), kind, form)
+    if form.unit == "base64":
+        return _convert_base64(text, kind), False
     convert = next(convert for is_kind, convert in _CONVERTERS if is_kind(kind))
     return convert(text, kind, form), False
 
@@ -93,6 +96,18 @@ def _convert_decimal(text: str, kind: pa.DataType, _form: TextForm) -> Decimal:
     return _EXACT.quantize(number, Decimal(1).scaleb(-kind.scale))
 
 
+def _convert_base64(text: str, kind: pa.DataType) -> bytes | Decimal:
+    decoded = _decode_base64(text)
+    if pt.is_binary(kind):
+        return decoded
+    if not decoded:
+        raise MisfitError("it has no bytes")
+    number = int.from_bytes(decoded, "big", signed=True)
+    if len(str(abs(number))) > kind.precision:
+        raise MisfitError(f"it is {number}, which has more than the {kind.precision} digits of {name_type(kind)}")
+    return _EXACT.scaleb(Decimal(number), -kind.scale)
+
+
 def _convert_float(text: str, kind: pa.DataType, _form: TextForm) -> float:
     if text in STRICT.named_numbers:
         return STRICT.named_numbers[text]
@@ -107,6 +122,8 @@ def _convert_float(text: str, kind: pa.DataType, _form: TextForm) -> float:
 
 
 def _convert_date(text: str, _kind: pa.DataType, form: TextForm) -> date:
+    if form.unit == "epoch_days":
+        return _convert_days(text)
     pattern = form.date_format
     moment = read_moment(text, "date", STRICT) if pattern is None else compile_pattern(pattern).read(text)
     if moment.local % DAY or moment.is_finer:
@@ -114,6 +131,14 @@ def _convert_date(text: str, _kind: pa.DataType, form: TextForm) -> date:
     if moment.offset is not None or moment.zone is not None:
         raise MisfitError("it has an offset, which a date would lose")
     return (EPOCH + timedelta(microseconds=moment.local)).date()
+
+
+def _convert_days(text: str) -> date:
+    days = read_integer(text, STRICT)
+    try:
+        return (EPOCH + timedelta(days=days)).date()
+    except OverflowError:
+        raise MisfitError("it is outside the years 0001 to 9999 as epoch_days") from None
 
 
 def _convert_timestamp(text: str, kind: pa.DataType, form: TextForm) -> tuple[datetime, bool]:

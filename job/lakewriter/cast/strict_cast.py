@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.cast.exact_text import DEFAULT, EPOCH_DIGITS, EpochUnit, TextForm, convert_text
+from lakewriter.cast.exact_text import DEFAULT, EPOCH_DIGITS, TextForm, Unit, convert_text
 from lakewriter.cast.spelling_table import (
     MORE_THAN_ZERO,
     PLAIN_DAY,
@@ -58,12 +58,13 @@ def cast_text(values: pa.Array, kind: pa.DataType, how: TextForm = DEFAULT) -> C
         kind: The declared type. Lists, maps and structs are read from JSON.
         how: The spelling of dates and times if it is not the default.
     """
-    if pt.is_string(kind) or pt.is_binary(kind):
+    is_encoded = how.unit == "base64" and bool(pt.is_binary(kind) or pt.is_decimal(kind))
+    if (pt.is_string(kind) or pt.is_binary(kind)) and not is_encoded:
         return Cast(values.cast(kind))
     if pt.is_string_view(values.type):
         # Arrow's functions of text do not take its views.
         values = values.cast(pa.large_string())
-    if pt.is_nested(kind):
+    if pt.is_nested(kind) or is_encoded or (pt.is_date(kind) and how.unit == "epoch_days"):
         return _cast_exactly(values, kind, how)
     taken = _cast_plain(values, kind, how)
     if taken.null_count == values.null_count:
@@ -213,7 +214,7 @@ def _parse_timestamps(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return pc.coalesce(zoned, pc.if_else(has_offset, None, values).cast(MICROS))
 
 
-def _count_micros(values: pa.Array, unit: EpochUnit) -> pa.Array:
+def _count_micros(values: pa.Array, unit: Unit) -> pa.Array:
     """Return the instants of whole numbers, null for nanoseconds that are no microseconds."""
     numbers = values.cast(pa.int64())
     power = EPOCH_DIGITS[unit]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from lakewriter.cast.exact_text import DEFAULT, TextForm
+from lakewriter.cast.exact_text import DEFAULT, EPOCH_DIGITS, TextForm, Unit
 from lakewriter.cast.strict_cast import MICROS, YEARS, Cast, cast_text
 from lakewriter.nested_arrays import compute_flat_offsets, list_map_entries
 
@@ -59,10 +59,14 @@ def _find_way(source: pa.DataType, kind: pa.DataType, how: TextForm) -> Way | No
         (pt.is_string(kind), _write_texts),
         (is_time and bool(pt.is_date(kind) or pt.is_timestamp(kind)), _cast_times),
         (is_numeric and pt.is_floating(kind), _cast_to_float),
-        (is_numeric and (_is_number(kind) or bool(pt.is_timestamp(kind) and how.unit)), _cast_number),
+        (is_numeric and (_is_number(kind) or _counts(how.unit, kind)), _cast_number),
         (_is_binary(source) and pt.is_binary(kind), lambda values, kind, _how: Cast(values.cast(kind))),
     )
     return next((way for applies, way in ways if applies), None)
+
+
+def _counts(unit: Unit | None, kind: pa.DataType) -> bool:
+    return bool((pt.is_timestamp(kind) and unit in EPOCH_DIGITS) or (pt.is_date(kind) and unit == "epoch_days"))
 
 
 def _pair_inside(source: pa.DataType, kind: pa.DataType) -> list[tuple[pa.DataType, pa.DataType]] | None:

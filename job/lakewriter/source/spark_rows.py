@@ -293,7 +293,8 @@ def _make_feed(
     If that fails, what the rows hold is closed."""
     table = request.table
     try:
-        loaded = unfold_events(loaded, table)
+        loaded = unfold_events(loaded, table, request.first)
+        request = _take_declared(request, loaded)
         typed, casts = _declare(loaded, request)
         source = add_checks(add_deleted_column(typed, table), table)
         frame, schema = prepare_delivery(source if tasks is None else source.coalesce(tasks))
@@ -316,6 +317,16 @@ def _make_feed(
     elif not table.partition_by:
         feed.number()
     return feed
+
+
+def _take_declared(request: RowsRequest, loaded: Loaded) -> RowsRequest:
+    """Return the request with the types that events give columns which the table does not declare."""
+    if not loaded.declared:
+        return request
+    declared = {name.lower() for name in request.table.columns}
+    given = {name: kind for name, kind in loaded.declared.items() if name.lower() not in declared}
+    table = request.table.model_copy(update={"columns": {**given, **request.table.columns}})
+    return replace(request, table=table)
 
 
 def _declare(loaded: Loaded, request: RowsRequest) -> tuple[DataFrame, tuple[ColumnCast, ...]]:

@@ -19,6 +19,8 @@ from lakewriter.receipt import InferredType
 from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
 from lakewriter.source.bad_rows import BAD, Marked, mark_schema
 from lakewriter.source.byte_checks import ByteCheck, plan_byte_check
+from lakewriter.source.change_events.connect_schemas import read_row_types
+from lakewriter.source.change_events.debezium import DebeziumPlan
 from lakewriter.source.change_events.unfolding import AnyEventPlan, plan_events, unfold_batch
 from lakewriter.source.column_names import load_by_case
 from lakewriter.source.databases.cursors import CursorCondition
@@ -36,7 +38,7 @@ from lakewriter.source.request import RowsRequest
 from lakewriter.source.source_options import make_reader_options
 from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line
 from lakewriter.source.sql_statements import run_statement
-from lakewriter.spec.table_spec import Read, TableSpec
+from lakewriter.spec.table_spec import ColumnType, Read, TableSpec
 
 _CHARACTERS: Final = re.compile(r"\b(?:var)?char\s*\(\s*\d+\s*\)", re.IGNORECASE)
 
@@ -62,6 +64,8 @@ class Loaded:
     """The types of a database's columns, by name, whose texts have another order than their values."""
     edge: TopicEdge | None = None
     """The topic that counts the table's cursor."""
+    declared: Mapping[str, ColumnType] = field(default_factory=dict)
+    """The types of columns that change events give beside their values."""
 
     @property
     def kinds(self) -> Mapping[int, pa.DataType]:
@@ -206,9 +210,9 @@ def replace_char_types(columns: str) -> str:
     return _CHARACTERS.sub("string", columns)
 
 
-def unfold_events(loaded: Loaded, table: TableSpec) -> Loaded:
+def unfold_events(loaded: Loaded, table: TableSpec, first: int | None) -> Loaded:
     """Return the rows of change events, each with what says whether it is deleted, and with a mark; other rows as they
-    are."""
+    are. ``first`` is the number of rows for a look."""
     if table.envelope is None:
         return loaded
     marked = loaded.frame if is_marked(loaded.frame) else add_marks(loaded.frame)
@@ -219,8 +223,14 @@ def unfold_events(loaded: Loaded, table: TableSpec) -> Loaded:
     numbered = [field.with_name(name) for name, field in zip(number_columns(names), fields, strict=True)]
     kind = from_arrow_schema(mark_schema(numbered), prefer_timestamp_ntz=True)
     rows = marked.mapInArrow(partial(_unfold_all, plan, mark_schema(events)), kind).toDF(*names, BAD)
+    declared: dict[str, ColumnType] = {}
+    if isinstance(plan, DebeziumPlan) and plan.has_schema:
+        looked_at = marked if first is None else marked.limit(first)
+        schemas = looked_at.select(F.to_json("schema").alias("schema")).where("schema IS NOT NULL").distinct().collect()
+        of_rows = read_row_types((row[0] for row in schemas), table.id)
+        declared = {name: kind for name, kind in of_rows.items() if name in names}
     # The types that values give are those of events, which the table has not.
-    return replace(loaded, frame=rows, inferred=())
+    return replace(loaded, frame=rows, inferred=(), declared=declared)
 
 
 def _unfold_all(plan: AnyEventPlan, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

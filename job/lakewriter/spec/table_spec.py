@@ -114,12 +114,13 @@ class Read(Model):
 class ColumnType(Model):
     """The type that a column is declared with, in SQL's words, and how its texts are spelled.
 
-    ``unit`` is what numbers count since 1970 where a timestamp comes as a number, ``format`` the pattern of dates and
-    times; without either the type has its default spelling.
+    ``unit`` is what numbers count since 1970 where a timestamp or a date comes as a number, or ``base64`` where a
+    decimal or bytes come as such a text; ``format`` is the pattern of dates and times; without either the type has its
+    default spelling.
     """
 
     type: str
-    unit: Literal["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"] | None = None
+    unit: Literal["epoch_s", "epoch_ms", "epoch_us", "epoch_ns", "epoch_days", "base64"] | None = None
     format: str | None = None
 
     @model_validator(mode="before")

@@ -5,7 +5,7 @@ from typing import Annotated
 import pyarrow.types as pt
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from lakewriter.cast.exact_text import EpochUnit
+from lakewriter.cast.exact_text import Unit
 from lakewriter.cast.sql_types import parse_columns, parse_type
 from lakewriter.cast.time_patterns import compile_pattern
 from lakewriter.spec.model import FileModel
@@ -31,18 +31,28 @@ class ColumnEntry(FileModel):
 
     type: TypeText
     """The type, such as ``timestamp`` or ``decimal(10,2)``."""
-    from_: EpochUnit | None = Field(None, alias="from")
-    """What the values of a ``timestamp`` or ``timestamp_ntz`` count since 1970 where they are numbers: ``epoch_s``,
-    ``epoch_ms``, ``epoch_us`` or ``epoch_ns``."""
+    from_: Unit | None = Field(None, alias="from")
+    """What the values are where they are not texts of the type. Of a ``timestamp`` or ``timestamp_ntz`` what numbers
+    count since 1970: ``epoch_s``, ``epoch_ms``, ``epoch_us`` or ``epoch_ns``; of a ``date`` ``epoch_days``. Of a
+    ``decimal`` or ``binary`` ``base64``: a decimal's bytes are its number without the point, as Kafka Connect writes
+    it."""
     format: str | None = None
     """The pattern of a ``date``, ``timestamp`` or ``timestamp_ntz``, in Spark's letters, such as ``dd.MM.yyyy HH:mm``.
     Without it dates are ``YYYY-MM-DD``, times ``YYYY-MM-DD hh:mm:ss``."""
 
     @field_validator("from_")
     @classmethod
-    def _counts_time(cls, unit: EpochUnit | None, info: ValidationInfo) -> EpochUnit | None:
-        if unit is not None and "type" in info.data and not pt.is_timestamp(parse_type(info.data["type"])):
-            raise ValueError(f"it is for timestamp and timestamp_ntz, not for {info.data['type']}")
+    def _is_of_type(cls, unit: Unit | None, info: ValidationInfo) -> Unit | None:
+        if unit is None or "type" not in info.data:
+            return unit
+        kind = parse_type(info.data["type"])
+        of_types = {
+            "epoch_days": ("date", pt.is_date(kind)),
+            "base64": ("decimal and binary", pt.is_decimal(kind) or pt.is_binary(kind)),
+        }
+        name, fits = of_types.get(unit, ("timestamp and timestamp_ntz", pt.is_timestamp(kind)))
+        if not fits:
+            raise ValueError(f"it is for {name}, not for {info.data['type']}")
         return unit
 
     @field_validator("format")

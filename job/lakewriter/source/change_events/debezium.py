@@ -134,6 +134,8 @@ class DebeziumPlan:
     events: ChangeEvents
     rows: tuple[pa.Field, ...]
     has_payload: bool
+    has_schema: bool = False
+    """True if a column ``schema`` beside the payload says what the types of its rows are."""
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -244,6 +246,7 @@ def plan_debezium(schema: pa.Schema, events: ChangeEvents, table: str) -> Debezi
     types = {field.name: field.type for field in schema}
     has_payload = pt.is_struct(types.get(_PAYLOAD, pa.null())) and types.keys() <= {_PAYLOAD, _SCHEMA}
     event = types[_PAYLOAD] if has_payload else types
+    has_schema = has_payload and find_type(types, _SCHEMA, "fields") is not None
     images = {name: find_type(event, name) for name in ("after", "before")}
     for name, kind in images.items():
         if kind is not None and not pt.is_struct(kind):
@@ -267,4 +270,4 @@ def plan_debezium(schema: pa.Schema, events: ChangeEvents, table: str) -> Debezi
         raise SpecInvalidError(
             f"table {table!r}: column {error}.", remedy="Declare its type under columns:, such as {amount: double}."
         ) from error
-    return DebeziumPlan(events, tuple(pa.field(name, kind) for name, kind in rows.items()), has_payload)
+    return DebeziumPlan(events, tuple(pa.field(name, kind) for name, kind in rows.items()), has_payload, has_schema)
