@@ -1,7 +1,6 @@
-"""The Open Catalog path against the REST catalog server of the Iceberg project's own tests.
+"""``auth: none`` against the REST catalog server of the Iceberg project's own tests, which lets anybody in.
 
-It lets anybody in: wrong secrets, catalogs and roles are asked of the catalog in ``tests.support.open_catalog``. Apache
-Polaris is not on Maven Central as a server that runs.
+Other sign-ins are asked of the catalogs in ``tests.support.sign_ins``.
 """
 
 import socket
@@ -17,6 +16,7 @@ import requests
 
 from tests.iceberg.commits import Table
 from tests.interop.maven import jars
+from tests.support.sign_ins import PlainCatalog
 
 ICEBERG, JETTY = "1.11.0", "12.1.3"
 JARS = [
@@ -42,11 +42,15 @@ JARS = [
 SPARK_JARS = ("avro-1", "slf4j-api", "RoaringBitmap", "aircompressor-2", "hadoop-client")
 
 
-class Fixture:
-    """Where the server is."""
+class Fixture(PlainCatalog):
+    """Where the server is; it has one catalog, without a name."""
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        """See ``OpenCatalog``."""
+        return f"http://127.0.0.1:{self.port}"
 
 
 @pytest.fixture
@@ -74,7 +78,9 @@ def fixture(aws, bucket, tmp_path, monkeypatch):
     with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
         try:
             _await(f"http://127.0.0.1:{port}/v1/config")
-            yield Fixture(port)
+            catalog = Fixture(aws, bucket)
+            catalog.port = port
+            yield catalog
         finally:
             server.terminate()
 
@@ -90,18 +96,9 @@ def _await(url: str) -> None:
     pytest.fail(f"{url} does not answer")
 
 
-def table_of(aws, fixture) -> Table:
-    table = Table(aws, fixture)
-    # The server has one catalog, without a name.
-    service = table.action.service.model_copy(update={"warehouse": ""})
-    table.action = table.action.model_copy(update={"service": service})
-    table.options.pop("warehouse")
-    return table
-
-
 @pytest.mark.exhaustive
 def test_loads_into_the_fixture(aws, fixture):
-    table = table_of(aws, fixture)
+    table = Table(aws, fixture)
     first = table.intent("a", pa.table({"id": [1, 2]}))
     table.publish(first, 1)
     table.publish(first, 1)
@@ -114,7 +111,7 @@ def test_loads_into_the_fixture(aws, fixture):
 
 @pytest.mark.exhaustive
 def test_writers_at_once(aws, fixture):
-    table = table_of(aws, fixture)
+    table = Table(aws, fixture)
     jobs = [f"j{number}" for number in range(4)]
     found = [table.intent(job, pa.table({"id": [1]})).model_copy(update={"pipeline": job}) for job in jobs]
     with ThreadPoolExecutor(4) as pool:

@@ -32,12 +32,12 @@ SIGN_INS = [
     ),
     (
         OAuthService(uri=URI, warehouse="w", client_id="me", client_secret=SECRET, scope="all-apis",
-                     oauth2_server_uri="https://id.example/token"),
-        {"credential": "me:${env:SECRET}", "scope": "all-apis", "oauth2-server-uri": "https://id.example/token"},
+                     oauth2_server_uri="https://catalog.example/iceberg/realms/token"),
+        {"credential": "me:${env:SECRET}", "scope": "all-apis", "oauth2-server-uri": "https://catalog.example/iceberg/realms/token"},
         {f"{TRINO}.security": "OAUTH2", f"{TRINO}.oauth2.credential": "me:<value of ${env:SECRET}>",
-         f"{TRINO}.oauth2.scope": "all-apis", f"{TRINO}.oauth2.server-uri": "https://id.example/token"},
+         f"{TRINO}.oauth2.scope": "all-apis", f"{TRINO}.oauth2.server-uri": "https://catalog.example/iceberg/realms/token"},
         ["TYPE iceberg", "CLIENT_ID 'me'", "CLIENT_SECRET '<value of ${env:SECRET}>'", "OAUTH2_SCOPE 'all-apis'",
-         "OAUTH2_SERVER_URI 'https://id.example/token'"],
+         "OAUTH2_SERVER_URI 'https://catalog.example/iceberg/realms/token'"],
         [f"ENDPOINT '{URI}'", "SECRET lakewriter_catalog"],
     ),
     (

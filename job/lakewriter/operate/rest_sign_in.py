@@ -44,22 +44,20 @@ class OAuth:
 
     def list_spark_settings(self, region: str) -> dict[str, str]:
         """See ``SignIn``."""
-        server = self.service.token_server
         return {
             "credential": f"{write_value(self.service.client_id)}:{_write_for_spark(self.service.client_secret)}",
             "scope": self.service.scope,
-            **({} if server.startswith(self.service.uri) else {"oauth2-server-uri": server}),
+            **self._list_server("oauth2-server-uri"),
         }
 
     def list_trino_settings(self) -> dict[str, str]:
         """See ``SignIn``."""
         credential = f"{write_value(self.service.client_id)}:{write_secret(self.service.client_secret)}"
-        server = self.service.token_server
         return {
             "iceberg.rest-catalog.security": "OAUTH2",
             "iceberg.rest-catalog.oauth2.credential": credential,
             "iceberg.rest-catalog.oauth2.scope": self.service.scope,
-            **({} if server.startswith(self.service.uri) else {"iceberg.rest-catalog.oauth2.server-uri": server}),
+            **self._list_server("iceberg.rest-catalog.oauth2.server-uri"),
         }
 
     def list_duckdb_options(self) -> tuple[list[str], list[str]]:
@@ -71,6 +69,11 @@ class OAuth:
             "OAUTH2_SERVER_URI": self.service.token_server,
         }
         return _make_duckdb_secret(self.service, options)
+
+    def _list_server(self, key: str) -> dict[str, str]:
+        """Return the setting of another token server than the one that clients ask by themselves."""
+        server = self.service.token_server
+        return {} if server == f"{self.service.uri}/v1/oauth/tokens" else {key: server}
 
 
 @dataclass(frozen=True)
