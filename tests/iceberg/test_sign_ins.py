@@ -7,6 +7,7 @@ import pytest
 
 from lakewriter.commit.iceberg.catalog_vendor import find_vendor
 from lakewriter.errors import CatalogUnauthorizedError
+from lakewriter.records.changes import parse_intent
 from lakewriter.spec.catalogs import SignedService
 from tests.iceberg.commits import Table, strays
 from tests.support.narrow import need
@@ -42,6 +43,15 @@ def test_two_loads_and_a_lost_answer(catalog):
     assert strays(catalog.aws, table.seen) == set()
     base = "data/production" if isinstance(catalog, GlueCatalog) else "open"
     assert table.seen.location().rstrip("/") == f"s3://acme-lake/{base}/db/t"
+
+
+def test_another_process_ends_a_load_by_its_intent(catalog):
+    """The intent names the catalog and how to sign in, and has no secret in it."""
+    table = Table(catalog.aws, catalog)
+    body = table.intent("a", ROWS).model_dump_json().encode()
+    table.publish(parse_intent("intent.json", body), 1)
+    assert table.seen.scan().to_arrow()["id"].to_pylist() == [1, 2]
+    assert catalog.secret[1].encode() not in body
 
 
 def test_vended_credentials(catalog):

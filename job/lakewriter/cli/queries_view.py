@@ -117,7 +117,7 @@ def _warn_of_missing(context: Context, engines: Sequence[Engine]) -> None:
     if not context.spec.catalog.lists_tables and engines:
         warn(f"no SQL for {names}: files without a catalog are no tables to them; put the tables in AWS Glue")
     elif engines:
-        warn(f"no SQL for {names}: they cannot read a catalog of this kind")
+        warn(f"no SQL for {names}: none is printed for a catalog of this kind")
 
 
 def _read_last(context: Context) -> queries.LastLoads:

@@ -1,5 +1,6 @@
 """The stack of a destination without a vendor: bucket, databases, and outputs that say where the lake is."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from infra.review.page import Code
 from infra.settings import Settings
 from lakewriter.deployable.stage_overlaps import check_stages
 from lakewriter.dialects.lake_yaml import load
-from tests.dialects.test_lakewriter_s3 import TABLE, lake
+from tests.dialects.test_lakewriter_s3 import GLUE_REST, TABLE, lake
+from tests.dialects.test_lakewriter_s3 import REST as REST_CATALOG
 from tests.infra.destination.conftest import Synthesise
 
 pytestmark = pytest.mark.synth
@@ -42,6 +44,28 @@ def test_outputs_and_database(tmp_path: Path, synthesise: Synthesise) -> None:
         if each["Type"] == "AWS::S3::Bucket" and each["Properties"].get("BucketName")
     ]  # fmt: skip
     assert bucket == "acme-lake"
+
+
+SECRET = "arn:aws:secretsmanager:us-east-1:123456789012:secret:catalog-AbCdEf"
+REST: list[tuple[dict[str, Any], list[str], list[str]]] = [
+    # the catalog, the databases of the stack, and what its policies have beside those of the bucket
+    (GLUE_REST, ["shop_public"], ["glue:GetCatalog", "glue:UpdateTable", ":table/shop_public/orders"]),
+    (REST_CATALOG | {"auth": "token", "token": f"${{secret:{SECRET}}}"}, [], ["secretsmanager:GetSecretValue", SECRET]),
+]
+
+
+@pytest.mark.parametrize(("catalog", "databases", "parts"), REST)
+def test_a_rest_catalog(
+    tmp_path: Path, synthesise: Synthesise, catalog: dict[str, Any], databases: list[str], parts: list[str]
+) -> None:
+    template = synthesise(content(tmp_path, database="shop", **catalog)).template
+    resources = template["Resources"].values()
+    made = [each["Properties"]["DatabaseInput"]["Name"] for each in resources if each["Type"] == "AWS::Glue::Database"]
+    assert made == databases
+    text = json.dumps(template)
+    assert [part for part in parts if part not in text] == []
+    assert ("glue:" in text) is bool(databases)
+    assert "snowflake" not in text.lower()
 
 
 def test_review_shows_a_key(tmp_path: Path) -> None:
