@@ -141,6 +141,40 @@ def test_ten_loads_beside_a_writer_read_each_row_once(served):
     assert found == dict.fromkeys(("at", "n", "day", "t", "u"), expected)
 
 
+RANGES = """
+from lakewriter.source.databases.cursors import RangeCondition
+from lakewriter.spec.table_spec import Between, Bound
+from lakewriter.run.ranges import parse_moment
+options = given["options"]
+execute(options, "CREATE TABLE ranged (id int PRIMARY KEY, day timestamp NULL, t varchar(20))",
+        "INSERT INTO ranged VALUES (1, '2024-03-10 00:00:00', 'a'), (2, '2024-03-10 23:59:59', 'B'), "
+        "(3, '2024-03-11 00:00:00', 'b'), (4, NULL, NULL), (5, '2024-03-12 00:00:00', 'c')")
+spec = table(format="jdbc", options={**options, "dbtable": "ranged"}, primary_key=("id",))
+found = {}
+for column, kind, first, end in given["ranges"]:
+    bounds = [Bound(text=text, moment=parse_moment(text)) for text in (first, end)]
+    condition = RangeCondition(Between(column=column, kind=kind, first=bounds[0], end=bounds[1], sql="false"))
+    feed = open_feed(RowsRequest(lambda: spark, spec, condition=condition))
+    found[column] = sorted(int(json.loads(text)[0]) for text in feed.run(show))
+    feed.reconcile()
+    feed.close()
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.exhaustive
+def test_server_selects_the_rows_of_a_range(served):
+    """Spark's own condition is false, so that it would select none."""
+    options, package, _ = served
+    ranges = [
+        ("id", "int64", "2", "4"),
+        ("day", "timestamp[us, tz=UTC]", "2024-03-10", "2024-03-11"),
+        ("t", "string", "B", "b"),
+    ]
+    expected = {"id": [2, 3], "day": [1, 2], "t": [1, 2]}
+    assert run(RANGES, {"options": options, "ranges": ranges}, package) == expected
+
+
 ARRIVING = """
 spec = table(format="jdbc", options={**given["options"], "dbtable": "arriving"}, cursor="n", primary_key=("id",))
 folder, seen, since = Path(given["folder"]), [], None

@@ -46,7 +46,7 @@ from lakewriter.shape.table import ShapePlan, plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
 from lakewriter.shape.text_shapes import find_shapes
 from lakewriter.source.column_names import quote_column
-from lakewriter.source.databases.cursors import CursorCondition
+from lakewriter.source.databases.cursors import CursorCondition, RangeCondition
 from lakewriter.source.feed import FeedOpener, open_feed
 from lakewriter.source.files.csv_headers import list_nameless, require_separated
 from lakewriter.source.files.known_types import fill_void
@@ -89,7 +89,7 @@ def prepare(
 ) -> Prepared:
     """Open a table's feed, which the caller closes, and plan its shape; the feed is closed here if something after it
     fails."""
-    condition = table.between.sql if table.between else write_cursor_condition(table, state.cursor)
+    condition = RangeCondition(table.between) if table.between else write_cursor_condition(table, state.cursor)
     table = _add_known(add_nameless(table, state.names), spec, state, in_place)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:

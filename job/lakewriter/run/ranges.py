@@ -12,7 +12,7 @@ from lakewriter.run.replay import is_of_single_rows
 from lakewriter.shape.cursor import parse_cursor, write_spark_literal
 from lakewriter.source.column_names import quote_column
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.table_spec import Between, Mode, PartitionField, TableSpec
+from lakewriter.spec.table_spec import Between, Bound, Mode, PartitionField, TableSpec
 
 _WHOLE: Final = re.compile(r"-?\d+")
 
@@ -66,8 +66,11 @@ def choose_range(spec: Spec, bounds: Bounds, cursor_type: str | None) -> Spec:
     _require_whole_partitions("--to", end, field)
     name = quote_column(column)
     between = Between(
+        column=column,
+        kind=kind,
+        first=Bound(text=first.text, moment=first.moment),
+        end=Bound(text=end.text, moment=end.moment),
         sql=f"{name} >= {first.literal} AND {name} < {end.literal}",
-        text=f"{column} from {bounds.first} on, below {bounds.end}",
     )
     checks = tuple(expectation for expectation in table.expect if is_of_single_rows(expectation))
     return spec.model_copy(update={"tables": (table.model_copy(update={"between": between, "expect": checks}),)})
@@ -122,7 +125,7 @@ class _Value:
     @classmethod
     def parse(cls, option: str, text: str, kind: str) -> "_Value":
         """Parse what a person has typed; ``SPEC_INVALID`` where it is not of the type."""
-        moment, shown = _parse_moment(text), text
+        moment, shown = parse_moment(text), text
         if moment is not None and kind.startswith("date"):
             shown = f"{moment:%Y-%m-%d}"
         elif moment is not None and kind.startswith("timestamp"):
@@ -151,7 +154,7 @@ def _require_whole_partitions(option: str, value: _Value, field: PartitionField 
         )
 
 
-def _parse_moment(text: str) -> datetime | None:
+def parse_moment(text: str) -> datetime | None:
     """Return the moment that a text spells, in UTC where it names no zone; None for any other text."""
     if _WHOLE.fullmatch(text):
         return None
@@ -164,7 +167,7 @@ def _parse_moment(text: str) -> datetime | None:
 
 def _guess_type(*texts: str) -> str:
     """Return the type that all texts look like: dates, times, whole numbers, or texts."""
-    if all(_parse_moment(text) is not None for text in texts):
+    if all(parse_moment(text) is not None for text in texts):
         return "date32[day]" if all(map(_is_date, texts)) else "timestamp[us, tz=UTC]"
     return "int64" if all(map(_WHOLE.fullmatch, texts)) else "string"
 

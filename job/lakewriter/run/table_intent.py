@@ -85,7 +85,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         together=load.kind.sync is not None and load.kind.sync.is_bound_together(table.id),
         before=_note_before(began),
         adopted=began.adopted,
-        between=table.between and table.between.text,
+        between=table.between and str(table.between),
         needs=tuple(need for need, is_used in features.items() if is_used),
         **of_kind,
     ).reading_by(load.control(table).read_body)
@@ -96,7 +96,7 @@ def _list_notes(load: Load, table: TableSpec, began: TableState, staged: Staged,
     note = inputs.describe(began.committed) if inputs is not None and began.committed else None
     notes = [] if note is None else [note]
     if table.between is not None:
-        notes.append(f"rows with {table.between.text}, loaded again: the cursor stays")
+        notes.append(f"rows with {table.between}, loaded again: the cursor stays")
     if load.kind.batch is None and load.pipeline.spec.checkpoint is not None:
         notes += note_stream_options(table.id, table.read)
     if nulls := totals.cursor_nulls:

@@ -1,6 +1,7 @@
 """Describe one table: where its rows come from, what a load does to them, where they go."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -194,11 +195,25 @@ class PartitionField(Model):
 Partition = tuple[PartitionField, ...]
 
 
-class Between(Model):
-    """The rows that a load brings again: those for which ``sql`` is true, which is Spark's; ``text`` says which."""
+class Bound(Model):
+    """An end of a range, as a person has typed it; ``moment`` is None where that is no time, else in UTC."""
 
-    sql: str
     text: str
+    moment: datetime | None = None
+
+
+class Between(Model):
+    """The rows that a load brings again: from ``first`` on, and below ``end``; ``sql`` says so in Spark's SQL."""
+
+    column: str
+    kind: str
+    """The type of both ends, as a cursor names types."""
+    first: Bound
+    end: Bound
+    sql: str
+
+    def __str__(self) -> str:
+        return f"{self.column} from {self.first.text} on, below {self.end.text}"
 
 
 class TableSource(Model):

@@ -5,9 +5,11 @@ import pytest
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.receipt import Cursor
+from lakewriter.run.ranges import parse_moment
 from lakewriter.source.databases.cursors import MOST_KEYS, Bounds, CursorQuery, Edge, spell
 from lakewriter.source.databases.database_server import Column
 from lakewriter.source.databases.servers import find_server
+from lakewriter.spec.table_spec import Between, Bound
 from tests.source.tables import table
 
 MICROS = pa.timestamp("us", tz="UTC")
@@ -228,3 +230,42 @@ MARKED = [
 def test_keys_belong_to_the_edge(text, cursor, is_marked):
     marked = Edge(text, MICROS, ('["1"]',)).mark(Cursor(AT.type, cursor))
     assert marked.edge == (('["1"]',) if is_marked else ())
+
+
+JULY, NOON = "2026-07-01", "2026-07-01T12:00+02:00"
+RANGES = [
+    # the column, the range as it is typed and its type, the server's condition or why Spark compares
+    (
+        ("at", JULY, NOON, "timestamp[us, tz=UTC]"),
+        "\"at\" >= CAST('2026-07-01 00:00:00.000000+00' AS timestamptz) AND "
+        "\"at\" < CAST('2026-07-01 10:00:00.000000+00' AS timestamptz)",
+    ),
+    (
+        ("at", JULY, "2026-07-02", "date32[day]"),
+        "\"at\" >= CAST('2026-07-01 00:00:00.000000+00' AS timestamptz) AND "
+        "\"at\" < CAST('2026-07-02 00:00:00.000000+00' AS timestamptz)",
+    ),
+    (("d", JULY, NOON, "timestamp[us, tz=UTC]"), "the range has times within a day, and the column dates"),
+    (
+        ("d", JULY, "2026-07-02", "date32[day]"),
+        "\"d\" >= CAST('2026-07-01' AS date) AND \"d\" < CAST('2026-07-02' AS date)",
+    ),
+    (("id", "5", "7", "int64"), "\"id\" >= CAST('5' AS int8) AND \"id\" < CAST('7' AS int8)"),
+    (("id", "a", "b", "string"), "the range is of type string, and the column int64"),
+    (("t", "5", "7", "int64"), "the range is of type int64, and the column string"),
+    (
+        ("t", "a", "b'", "string"),
+        '("t"::text) COLLATE "C" >= \'a\' AND ("t"::text) COLLATE "C" < \'b\'\'\'',
+    ),
+    (("f", "1.5", "2", "double"), "\"f\" >= CAST('1.5' AS float8) AND \"f\" < CAST('2.0' AS float8)"),
+    (("id", "1.5", "2", "decimal128(2, 1)"), "'1.5' is no int64"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), RANGES)
+def test_rows_of_a_range(given, said):
+    column, first, end, kind = given
+    bounds = [Bound(text=text, moment=parse_moment(text)) for text in (first, end)]
+    between = Between(column=column, kind=kind, first=bounds[0], end=bounds[1], sql="")
+    found = plan(column).fix_range(between)
+    assert (found.condition if isinstance(found, Bounds) else found) == said

@@ -8,7 +8,7 @@ import json
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Final
 
@@ -21,7 +21,7 @@ from lakewriter.receipt import Cursor
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_server import STRING, Column, Server
 from lakewriter.source.databases.parallel_ranges import find_column
-from lakewriter.spec.table_spec import TableSpec
+from lakewriter.spec.table_spec import Between, Bound, TableSpec
 
 MOST_KEYS: Final = 1000
 """The limit for rows of one value whose keys a state stores and a statement names."""
@@ -38,6 +38,20 @@ class CursorCondition(str):
         """Return the text with its cursor."""
         made = super().__new__(cls, sql)
         made.cursor = cursor
+        return made
+
+
+class RangeCondition(str):
+    """Spark's SQL for the rows of a range that come again; a server makes its condition from the ``between`` itself."""
+
+    __slots__ = ("between",)
+
+    between: Between
+
+    def __new__(cls, between: Between) -> "RangeCondition":
+        """Return the range's SQL with the range."""
+        made = super().__new__(cls, between.sql)
+        made.between = between
         return made
 
 
@@ -155,6 +169,16 @@ class CursorQuery:
             return Bounds(every, edge, self._list_notes(), is_fixed=True)
         return Bounds(f"{lower} AND {upper}", edge, self._list_notes(), is_fixed=True)
 
+    def fix_range(self, between: Between) -> Bounds | str:
+        """Return the condition of the rows of a range, or the reason why Spark has to compare the values."""
+        if pt.is_string(self.kind) != (between.kind == "string"):
+            return f"the range is of type {between.kind}, and the column {self.kind}"
+        try:
+            first, end = (self._write(_spell_bound(bound, self.kind)) for bound in (between.first, between.end))
+        except ValueError as error:
+            return str(error)
+        return Bounds(f"{self.order} >= {first} AND {self.order} < {end}", None, self._list_notes(), is_fixed=True)
+
     def write_lower(self, since: Cursor) -> str:
         """Return the condition of the rows that no earlier load has read."""
         text = spell(since, self.kind, self.lag)
@@ -253,6 +277,19 @@ def spell(since: Cursor, kind: pa.DataType, lag: str | None = None) -> str:
         value = _subtract(value, lag)
     if isinstance(value, datetime):
         return value.replace(tzinfo=None).isoformat(" ", "microseconds")
+    return format(value, "f") if isinstance(value, Decimal) else str(value)
+
+
+def _spell_bound(bound: Bound, kind: pa.DataType) -> str:
+    """Return the bound of a range as the server writes values of a type; raise ``ValueError`` if it is none."""
+    moment = bound.moment
+    if moment is not None and pt.is_date(kind) and moment.time() != time():
+        raise ValueError("the range has times within a day, and the column dates")
+    if moment is not None and (pt.is_timestamp(kind) or pt.is_date(kind)):
+        return str(moment.date()) if pt.is_date(kind) else str(moment.strftime("%Y-%m-%d %H:%M:%S.%f"))
+    value = cast_text(pa.array([bound.text]), kind).values[0].as_py()
+    if value is None:
+        raise ValueError(f"{bound.text!r} is no {kind}")
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 

@@ -11,7 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewriter.cast.sql_types import parse_columns, parse_type
 from lakewriter.errors import SchemaIncompatibleError, SpecInvalidError
-from lakewriter.source.databases.cursors import Bounds, CursorCondition, CursorQuery, Edge, require_order
+from lakewriter.source.databases.cursors import (
+    Bounds,
+    CursorCondition,
+    CursorQuery,
+    Edge,
+    RangeCondition,
+    require_order,
+)
 from lakewriter.source.databases.database_connection import (
     Connection,
     drop_options,
@@ -236,7 +243,10 @@ class Statement:
     def fix_cursor(self, condition: str | None, *, in_snapshot: bool) -> tuple["Statement", Bounds]:
         """Return the statement with the condition of a load's rows, if the server compares the cursor."""
         table, connection = self.table, self.connection
-        is_ours = condition is None or isinstance(condition, CursorCondition)
+        between = condition.between if isinstance(condition, RangeCondition) else None
+        if between is not None:
+            table = table.model_copy(update={"cursor": between.column, "cursor_lag": None})
+        is_ours = between is not None or condition is None or isinstance(condition, CursorCondition)
         if not self.is_own or not table.cursor or not is_ours:
             return self, Bounds()
         since = condition.cursor if isinstance(condition, CursorCondition) else None
@@ -248,7 +258,10 @@ class Statement:
         ]
         declared = self.find_declared().get(table.cursor.lower())
         query = CursorQuery.plan(self.server, columns, self.source, self.prepared, table, declared)
-        bounds = query if isinstance(query, str) else query.fix(connection, since, in_snapshot=in_snapshot)
+        bounds: Bounds | str = query if isinstance(query, str) else ""
+        if isinstance(query, CursorQuery):
+            fix = partial(query.fix, connection, since, in_snapshot=in_snapshot)
+            bounds = fix() if between is None else query.fix_range(between)
         if isinstance(bounds, Bounds):
             return replace(self, condition=bounds.condition), bounds
         note = f"Spark compares cursor {table.cursor!r}, after it has read all rows: {bounds}"
