@@ -167,14 +167,16 @@ def add_nameless(table: TableSpec, given: tuple[GivenName, ...] | None) -> Table
 
 def _add_known(table: TableSpec, spec: Spec, state: TableState, in_place: CatalogTable) -> TableSpec:
     """Return the table with the types that the values of earlier loads have given its columns. Types of a catalog stand
-    for those of which no record has any. Files of text have no types, a load that replaces all files begins anew, and
-    the columns of events are not the table's.
+    for those of which no record has any. Files of text have no types, and a load that replaces all files begins anew.
     """
-    if isinstance(spec.encoding, TextEncoding) or _forgets_types(table, in_place) or table.envelope is not None:
+    if isinstance(spec.encoding, TextEncoding) or _forgets_types(table, in_place):
         return table
-    noted = state.types or ()
+    noted, written = state.types or (), in_place.read_columns() or {}
+    if table.envelope is not None:
+        # The columns of events are not the table's, whose own say what a row is where no event has one.
+        noted, written = (), {name: kind for name, kind in written.items() if name not in spec.reserved_columns}
     names = {column.name.lower() for column in noted}
-    in_catalog = name_as_in_source(in_place.read_columns() or {}, state.names or ())
+    in_catalog = name_as_in_source(written, state.names or ())
     columns = (*noted, *(column for column in in_catalog if column.name.lower() not in names))
     learnt = KnownTypes(columns=columns, grows_decimals=in_place.grows_decimals)
     return table.model_copy(update={"read": table.read.model_copy(update={"learnt": learnt})})

@@ -241,8 +241,13 @@ def _explain_unavailable(name: str, placeholder: str) -> str:
     )
 
 
-def plan_debezium(schema: pa.Schema, events: ChangeEvents, table: str) -> DebeziumPlan:
-    """Plan events with these columns; raise ``SPEC_INVALID`` if they are no change events with rows."""
+def plan_debezium(
+    schema: pa.Schema, events: ChangeEvents, table: str, columns: Mapping[str, pa.DataType] | None = None
+) -> DebeziumPlan:
+    """Plan events with these columns; raise ``SPEC_INVALID`` if they are no change events.
+
+    ``columns`` are those that the table has: they are those of the rows if no event has one.
+    """
     types = {field.name: field.type for field in schema}
     has_payload = pt.is_struct(types.get(_PAYLOAD, pa.null())) and types.keys() <= {_PAYLOAD, _SCHEMA}
     event = types[_PAYLOAD] if has_payload else types
@@ -254,6 +259,9 @@ def plan_debezium(schema: pa.Schema, events: ChangeEvents, table: str) -> Debezi
                 f"table {table!r}: {name!r} of its change events is {kind}, expected an object with the row's columns.",
                 remedy="The text of a document, as MongoDB's connector writes it, is not taken: append such events.",
             )
+    if columns and not any(images.values()):
+        fields = [pa.field(name, kind) for name, kind in columns.items() if name not in CHANGE_ORDER]
+        return DebeziumPlan(events, tuple(fields), has_payload)
     if find_type(event, "op") is None or not any(images.values()):
         raise SpecInvalidError(
             f"table {table!r} has envelope: debezium, and its source has the columns {', '.join(types)}: expected "

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewriter.column_types import read_noted_type
 from lakewriter.documents.values_to_text import WHOLE, render_members
 from lakewriter.naming import DELETED
 from lakewriter.source.bad_rows import BAD, FIELDS, SKIPPED, Marked, join_marks
@@ -21,7 +22,8 @@ def plan_events(schema: pa.Schema, table: TableSpec, events: ChangeEvents) -> An
     """Plan the events of a source with these columns; raise ``SPEC_INVALID`` if they are of another form."""
     if events.form == "dms":
         return plan_dms(schema, events, table.id, table.order_by, table.primary_key)
-    return plan_debezium(schema, events, table.id)
+    columns = {column.name: read_noted_type(column) for column in table.read.learnt.columns}
+    return plan_debezium(schema, events, table.id, columns)
 
 
 def unfold_batch(plan: AnyEventPlan, marked: Marked) -> pa.RecordBatch:

@@ -44,7 +44,7 @@ from lakewriter.source.files.stored_files import HeldFile
 from lakewriter.source.files.stored_values import FINER
 from lakewriter.source.files.text_reader import TextReader
 from lakewriter.spec.source_formats import Format
-from lakewriter.spec.table_spec import Read, TableSpec
+from lakewriter.spec.table_spec import KnownTypes, Read, TableSpec
 
 _MAKE: Final[Mapping[str, Callable[[Options, pa.Schema | None], FileReader]]] = {
     "avro": AvroReader.make,
@@ -334,7 +334,7 @@ def open_files(
         earlier: Columns that the source had before. They come first, even if the files lack them.
     """
     form = read.kind
-    table, inside = _split_declared(table)
+    table, read, inside = _split_declared(table, read)
     taken = replace(
         take_options(form.name, options, table.id),
         truncates_nanoseconds=table.truncates_nanoseconds,
@@ -348,14 +348,16 @@ def open_files(
     keys = listing.folder_keys
     data = None if declared is None else pa.schema([field for field in declared if field.name not in keys])
     reader = _MAKE[form.name](taken, data)
-    reader = replace(reader, fit=fit) if isinstance(reader, JsonReader) else reader
+    if isinstance(reader, JsonReader):
+        # Of events, files may have none but the values of messages without one.
+        reader = replace(reader, fit=fit, least=None if inside is None else _NO_EVENT)
     look = reader.look(listing.files, table.id, spread)
     joined = None if earlier is None else _join_earlier(earlier, look.schema, form, fit)
     file_columns, look = look.schema, look if joined is None else replace(look, schema=joined.schema)
     _require_columns(table.id, look, keys, listing)
     texts = pa.schema([pa.field(key, pa.string()) for key in keys])
     if reader.has_lines:
-        plan = _TextPlan(reader, taken, declared, fit, has_earlier=earlier is not None, inside=inside)
+        plan = _TextPlan(reader, taken, declared, fit, has_earlier=earlier is not None, inside=inside or frozenset())
         columns, casts, inferred, has_rows = plan.make(look, texts, table, spread)
     else:
         casts, inferred, has_rows = _plan_typed(pa.schema([*look.schema, *texts]), table, declared), (), True
@@ -368,12 +370,16 @@ def open_files(
     return OpenedFiles(source, look, listing, read.is_empty, form.name, inferred, not has_rows)
 
 
-def _split_declared(table: TableSpec) -> tuple[TableSpec, frozenset[str]]:
-    """Return the table with the columns that it declares of the source, and the names of those that rows get which are
-    made of the source's events."""
+_NO_EVENT: Final = pa.schema([pa.field("op", pa.string())])
+
+
+def _split_declared(table: TableSpec, read: Read) -> tuple[TableSpec, Read, frozenset[str] | None]:
+    """Return the table and the source with what is known of the source's own columns, and the names of the columns that
+    the table declares of rows which are made of the source's events; None for other sources."""
     if table.envelope is None or not table.envelope.has_rows_inside:
-        return table, frozenset()
-    return table.model_copy(update={"columns": {}}), frozenset(map(str.lower, table.columns))
+        return table, read, None
+    untyped = table.model_copy(update={"columns": {}}), read.model_copy(update={"learnt": KnownTypes()})
+    return *untyped, frozenset(map(str.lower, table.columns))
 
 
 def _join_earlier(earlier: pa.Schema, file_columns: pa.Schema, form: Format, fit: TypeFit) -> KnownColumns:

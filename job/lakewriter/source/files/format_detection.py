@@ -88,6 +88,8 @@ def require_documents(head: Head, path: str, table: str) -> None:
     text = head.charset.to_utf8(head.text) if head.charset.is_plain else head.text
     lines = text.splitlines()
     filled = [line for line in (lines if head.is_whole else lines[:-1])[:_MOST_LINES] if line.strip()]
+    # A line with null alone is the value of a message that has none.
+    filled = [line for line in filled if line.strip() != b"null"]
     if not filled or _is_document(filled[0]):
         return
     is_begun = filled[0].lstrip().startswith((b"{", b"["))

@@ -73,6 +73,8 @@ class JsonReader:
     choice: TypeChoice = TypeChoice()  # noqa: RUF009 - it is frozen
     step: int = 1
     fit: TypeFit = TypeFit()  # noqa: RUF009 - it is frozen
+    least: pa.Schema | None = None
+    """The columns of files whose documents have none; without it that is an error."""
     look_bytes: int = 32 * 1024 * 1024
     """The bytes of a file that one look reads at a time."""
     has_lines: ClassVar[bool] = True
@@ -113,10 +115,12 @@ class JsonReader:
         whole = self._order_alike(fold_files(shapes), begun, spread)
         joined = join_shapes(whole.members or {}, self.fit)
         fields, misfits = self._fit(self.choice.list_fields(joined))
+        if not fields and begun and self.least is not None:
+            fields = list(self.least)
         if not fields and files:
             raise self._explain_no_columns(begun, table) if begun else make_empty_error([f.path for f in files], table)
         read = [field.with_type(fill_void(field.type)) for field in fields]
-        noted = (note_shape(field.name, field.type, joined[field.name]) for field in fields)
+        noted = (note_shape(f.name, f.type, joined[f.name]) for f in fields if f.name in joined)
         return Look(
             pa.schema(fields),
             tuple(
