@@ -214,6 +214,20 @@ def test_names_stay_in_iceberg(people):
     assert rows == [{"id": "1", "name": "Ann", "NAME_1": None}, {"id": "2", "name": "Ben", "NAME_1": "new"}]
 
 
+@pytest.mark.parametrize("kind", ["glue", "jsonl, kept"])
+def test_column_that_the_source_has_renamed_goes_on(people, kind):
+    people.write(TABLES[kind][0])
+    people.load("a", FIRST)
+    people.write(TABLES[kind][0], names={"full_name": "name"})
+    assert people.load("b", "full_name,id\nBen,2\n").message is None
+    # The record has it from now on.
+    people.write(TABLES[kind][0])
+    assert people.load("c", "full_name,id\nCec,3\n").message is None
+    rows = sorted(people.rows(), key=lambda row: row["id"])
+    assert rows == [{"id": "1", "name": "Ann"}, {"id": "2", "name": "Ben"}, {"id": "3", "name": "Cec"}]
+    assert people.load("d", "name,full_name,id\nD,Dan,4\n").code == "NAME_COLLISION"
+
+
 def test_plan_shows_which_column_has_which_name(people):
     people.write(TABLES["supaflow"][0])
     people.load("a", FIRST)

@@ -106,6 +106,30 @@ def test_a_name_that_two_columns_had_is_pinned():
     assert name(["NAME", "name"], given=given, pinned=pinned)[0] == ["name", "name_1"]
 
 
+RENAMED = [
+    # the names that columns had, those of the source now, lake.yaml's names; what they are written as
+    ((("mail", "mail"),), ["id", "email"], {"email": "mail"}, ["id", "mail"]),
+    ((("mail", "mail"), ("phone", "phone")), ["phone", "email"], {"email": "mail"}, ["phone", "mail"]),
+    # Then the record has both, and needs no more of lake.yaml.
+    ((("mail", "mail"), ("email", "mail")), ["id", "email"], {}, ["id", "mail"]),
+    # The old one comes back: lake.yaml says what each is.
+    ((("mail", "mail"), ("email", "mail")), ["mail", "email"], {"email": "mail", "mail": "mail_1"}, ["mail_1", "mail"]),
+    # Engines do not tell them apart, so the column is there.
+    ((("Mail", "Mail"),), ["MAIL", "email"], {"email": "Mail"}, None),
+    ((("mail", "mail"),), ["mail", "email"], {"email": "mail"}, None),
+    ((("mail", "mail"), ("email", "mail")), ["mail", "email"], {"email": "mail"}, None),
+]
+
+
+@pytest.mark.parametrize(("before", "sources", "pinned", "expected"), RENAMED)
+def test_column_that_was_renamed_in_the_source(before, sources, pinned, expected):
+    if expected is None:
+        with pytest.raises(NameCollisionError):
+            name(sources, given=give(*before), pinned=pinned, is_loaded=True)
+        return
+    assert name(sources, given=give(*before), pinned=pinned, is_loaded=True)[0] == expected
+
+
 UNTOLD = [
     # columns of the catalog whose source no record tells, the load's columns, their names
     (["id", "name"], ["id", "name"], ["id", "name"]),

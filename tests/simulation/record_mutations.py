@@ -89,6 +89,11 @@ RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "if False:",
         held_by="tests/load/test_ranges.py",
     ),
+    "pins-of-gone-columns": Mutation(
+        "lake.yaml gives a column no name that a column of the source has",
+        "left = {self._rule.fold(entry.name) for entry in self._earlier.given or ()}",
+        held_by="tests/shape/test_kept_names.py",
+    ),
     "types-kept": Mutation(
         "the types that the values of a load have given stay in the state",
         "types.setdefault(column.name, column)",

@@ -2,7 +2,8 @@
 
 Names are decided level by level: the columns of the table, then the fields of each struct in them. In each level
 
-1. a source column that the table has named before keeps that name, and one that lake.yaml names gets that one
+1. a source column that the table has named before keeps that name, and one that lake.yaml names gets that one, also
+   that of a column which the source no longer has
 2. a name in the table whose source column no record has goes to the one source column that it fits;
    where it fits several, nothing is guessed: ``NAME_COLLISION``
 3. a new source column gets the name that it has by itself, or the first free one with a number, in the source's order
@@ -176,6 +177,16 @@ class ColumnNames(NamesByPath):
             names[0]: later[name][0] for name, names in earlier.items() if len(names) == len(later.get(name, ())) == 1
         }
 
+    def _find_left(self, sources: Collection[str]) -> set[str]:
+        """Find names that only columns have had which the source no longer has."""
+        given = [entry for entry in self._earlier.given or () if entry.within == self._within]
+        renamed = self._find_renamed(dict.fromkeys(entry.source for entry in given), sources)
+        there, left = set[str](), set[str]()
+        for entry in given:
+            is_there = renamed.get(entry.source, entry.source) in sources
+            (there if is_there else left).add(self._rule.fold(entry.name))
+        return left - there
+
     def _find_shared(self, given: Sequence[GivenName], sources: Collection[str]) -> set[str]:
         """Find names that several columns of the load have had, one after the other; ``NAME_COLLISION`` where
         lake.yaml does not say whose each is now."""
@@ -190,6 +201,10 @@ class ColumnNames(NamesByPath):
         return set(shared)
 
     def _take_pinned(self, fields: Sequence[tuple[str, str]], chosen: list[str | None], owned: list[str]) -> None:
+        """Give source columns the names that lake.yaml gives them: free ones, and those of columns that the source no
+        longer has, as when it has renamed one."""
+        # Rule pins-of-gone-columns
+        left = self._find_left(dict.fromkeys(source for source, _ in fields))
         for position, (source, _) in enumerate(fields):
             where = self._join(source)
             name = self._earlier.pinned.get(where)
@@ -203,7 +218,7 @@ class ColumnNames(NamesByPath):
                     f"{line}, and its values are in the table as {chosen[position]!r}.",
                     remedy="Leave it out, or give the table another name: what is written keeps its name.",
                 )
-            if chosen[position] is None and self._rule.fold(name) in map(self._rule.fold, owned):
+            if chosen[position] is None and self._rule.fold(name) in {*map(self._rule.fold, owned)} - left:
                 raise NameCollisionError(f"{line}, which another column has.", remedy="Give it another one.")
             chosen[position] = name
             owned.append(name)

@@ -143,7 +143,8 @@ class TableEntry(FileModel):
     it."""
     names: dict[str, str] = Field(default_factory=dict)
     """Written names of single columns, by their names in the source: ``{First-Name: first_name}``; of a field inside a
-    struct by its path, ``{address.Street: street}``. A column that is written already keeps its name."""
+    struct by its path, ``{address.Street: street}``. A column that is written already keeps its name. A column that
+    the source has renamed goes on under the name of the old one: ``{email: mail}``."""
     index: Literal["contiguous", "sparse"] | None = None
     """How rows are numbered, where the destination has a column for it: ``contiguous`` counts them before the load;
     ``sparse`` saves the count, and numbers have gaps. By default ``contiguous``."""
