@@ -56,4 +56,7 @@ def _dependency(coordinates: str) -> str:
     group, artifact, version, *classifier = coordinates.split(":")
     fields = {"groupId": group, "artifactId": artifact, "version": version}
     fields |= {"classifier": classifier[0]} if classifier else {}
-    return "<dependency>" + "".join(f"<{name}>{text}</{name}>" for name, text in fields.items()) + "</dependency>"
+    named = "".join(f"<{name}>{text}</{name}>" for name, text in fields.items())
+    # What a jar needs besides is in it, or named too; Maven would look for all of it all the same.
+    nothing_else = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    return f"<dependency>{named}{nothing_else}</dependency>"

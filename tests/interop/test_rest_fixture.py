@@ -1,12 +1,15 @@
-"""``auth: none`` against the REST catalog server of the Iceberg project's own tests, which lets anybody in.
+"""``auth: none`` against real servers: the REST catalog of the Iceberg project's own tests, and Nessie.
 
 Other sign-ins are asked of the catalogs in ``tests.support.sign_ins``.
 """
 
+import re
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,15 +45,78 @@ JARS = [
 SPARK_JARS = ("avro-1", "slf4j-api", "RoaringBitmap", "aircompressor-2", "hadoop-client")
 
 
+NESSIE = "org.projectnessie.nessie:nessie-quarkus:0.99.0:runner"
+"""The last release on Maven Central as a server that runs; it needs Java 21."""
+
+
 class Fixture(PlainCatalog):
     """Where the server is; it has one catalog, without a name."""
 
+    path: str = ""
     port: int = 0
 
     @property
     def url(self) -> str:
         """See ``OpenCatalog``."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}{self.path}"
+
+
+class Nessie(Fixture):
+    """The branch ``main``, and its default warehouse."""
+
+    path = "/iceberg/main"
+
+
+def find_java(least: int) -> str:
+    """A Java of this release or a later one; the test is skipped where there is none."""
+    for java in ("java", *map(str, Path("/usr/lib/jvm").glob("*/bin/java"))):
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+        version = re.search(r'version "(\d+)', said)
+        if version and int(version[1]) >= least:
+            return java
+    pytest.skip(f"Nessie needs Java {least}.")
+
+
+@contextmanager
+def serve(command: list[str], catalog: Fixture, log: Path, config: str) -> Iterator[Fixture]:
+    """Run the server until it is left; ``config`` is the path that answers once it is up."""
+    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as server:
+        try:
+            _await(f"http://127.0.0.1:{catalog.port}{config}")
+            yield catalog
+        finally:
+            server.terminate()
+
+
+def find_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def nessie(aws, bucket, tmp_path):
+    """Nessie over the embedded S3. https://projectnessie.org/guides/iceberg-rest/"""
+    aws.hide_missing = False
+    java, (jar,) = find_java(21), jars([NESSIE])
+    catalog = Nessie(aws, bucket)
+    catalog.port = find_port()
+    store = "nessie.catalog.service.s3.default-options"
+    options = {
+        "quarkus.http.port": str(catalog.port),
+        "nessie.version.store.type": "IN_MEMORY",
+        "nessie.catalog.default-warehouse": "lake",
+        "nessie.catalog.warehouses.lake.location": f"s3://{bucket}/open",
+        f"{store}.region": "us-east-1",
+        f"{store}.endpoint": aws.url,
+        f"{store}.path-style-access": "true",
+        f"{store}.access-key": "urn:nessie-secret:quarkus:lake-keys",
+        "lake-keys.name": "testing",
+        "lake-keys.secret": "testing",
+    }
+    command = [java, *(f"-D{name}={value}" for name, value in options.items()), "-jar", str(jar)]
+    with serve(command, catalog, tmp_path / "log", "/iceberg/v1/config") as served:
+        yield served
 
 
 @pytest.fixture
@@ -59,11 +125,10 @@ def fixture(aws, bucket, tmp_path, monkeypatch):
     # Java's SDK looks for objects by HEAD, as a role with s3:ListBucket may.
     aws.hide_missing = False
     shipped = [str(f) for f in Path(pyspark.__path__[0], "jars").iterdir() if f.name.startswith(SPARK_JARS)]
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    catalog = Fixture(aws, bucket)
+    catalog.port = find_port()
     for name, value in {
-        "REST_PORT": str(port),
+        "REST_PORT": str(catalog.port),
         "URI": f"jdbc:sqlite:{tmp_path}/catalog.db",
         "WAREHOUSE": "s3://acme-lake/open",
         "IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
@@ -75,14 +140,8 @@ def fixture(aws, bucket, tmp_path, monkeypatch):
         monkeypatch.setenv(f"CATALOG_{name}", value)
     classpath = ":".join([*map(str, jars(JARS)), *shipped])
     command = ["java", "-cp", classpath, "org.apache.iceberg.rest.RESTCatalogServer"]
-    with (tmp_path / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
-        try:
-            _await(f"http://127.0.0.1:{port}/v1/config")
-            catalog = Fixture(aws, bucket)
-            catalog.port = port
-            yield catalog
-        finally:
-            server.terminate()
+    with serve(command, catalog, tmp_path / "log", "/v1/config") as served:
+        yield served
 
 
 def _await(url: str) -> None:
@@ -118,3 +177,15 @@ def test_writers_at_once(aws, fixture):
         list(pool.map(lambda each: table.publish(each, 1), found))
     assert len(table.seen.snapshots()) == 4
     assert table.seen.scan().to_arrow().num_rows == 4
+
+
+@pytest.mark.exhaustive
+def test_loads_into_nessie(aws, nessie):
+    """Without a new column: this release of Nessie asks for a field of such changes that the specification does not."""
+    table = Table(aws, nessie)
+    for number, job in enumerate("ab"):
+        found = table.intent(job, pa.table({"id": [number]}), committed=number)
+        table.publish(found, number + 1)
+        table.publish(found, number + 1)
+    assert sorted(table.seen.scan().to_arrow()["id"].to_pylist()) == [0, 1]
+    assert table.seen.location().startswith("s3://acme-lake/open/db/t")
