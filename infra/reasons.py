@@ -1,4 +1,9 @@
-"""Give the reason for each statement of a policy, and for its wildcard, by the statement's id."""
+"""Give the reason for each statement of a policy, and for its wildcard, by the statement's id.
+
+The reasons are apart from the statements because a deployed template has no place for them: the review and cdk-nag have
+a template's JSON alone, in which the id is all that leads back. One id also stands in statements of several modules,
+in the job's ``policy`` and here, and the job's bundle needs none of these texts.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,13 +1,15 @@
 """What a file expects of its tables: a table's own words, then the pipeline's."""
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
+from pydantic import TypeAdapter, ValidationError
 
-from lakewriter.dialects.common.expect_keys import ExpectEntry, to_share
+from lakewriter.dialects.common.expect_keys import ExpectEntry
 from lakewriter.dialects.lake_schema import make_lake_schema
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
@@ -18,6 +20,7 @@ from lakewriter.spec.expectations import (
     Fresh,
     NullShare,
     Range,
+    Ratio,
     RowCount,
     RowsOfLastLoads,
     Unique,
@@ -37,9 +40,9 @@ ENTRIES: list[tuple[dict[str, Any], list[Expectation]]] = [
      [Range(name="range.a", column="a", at_least=0, on_violation="warn")]),
     ({"range": {"column": "a", "at_most": "2027-01-01"}}, [Range(name="range.a", column="a", at_most="2027-01-01")]),
     ({"fresh": {"column": "a", "within": "26 hours"}},
-     [Fresh(name="fresh.a", column="a", seconds=93_600, within="26 hours")]),
+     [Fresh(name="fresh.a", column="a", within="26 hours")]),
     ({"fresh": {"column": "a", "within": "1 day"}},
-     [Fresh(name="fresh.a", column="a", seconds=86_400, within="1 day")]),
+     [Fresh(name="fresh.a", column="a", within="1 day")]),
     ({"accepted_values": {"column": "a", "values": ["x", 1, 0.5, True]}},
      [AcceptedValues(name="accepted_values.a", column="a", values=("x", 1, 0.5, True))]),
     ({"unique": "a"}, [Unique(name="unique.a", columns=("a",))]),
@@ -80,7 +83,13 @@ SHARES = [(0.5, 0.5), (1, 1.0), ("5%", 0.05), ("33.3 %", 0.333), ("200%", 2.0), 
 
 @pytest.mark.parametrize(("text", "share"), SHARES)
 def test_shares(text, share):
-    assert to_share(text) == share
+    with nullcontext() if share is not None else pytest.raises(ValidationError, match="percentage such as 50%"):
+        assert TypeAdapter(Ratio).validate_python(text) == share
+
+
+@pytest.mark.parametrize(("within", "seconds"), [("26 hours", 93_600), ("1 day", 86_400), ("2 weeks", 1_209_600)])
+def test_seconds(within, seconds):
+    assert Fresh(name="x", column="a", within=within).seconds == seconds
 
 
 WAYS = [

@@ -183,7 +183,7 @@ REFUSED = [
     ),
     (Range(name="x", column="tags", at_least=0), "column 'tags' has type 'list<element: string>', expected a number"),
     (Range(name="x", column="open", at_least=0), "column 'open' has type 'bool', expected a number"),
-    (Fresh(name="x", column="id", seconds=1, within="1 second"), "column 'id' has type 'int64', expected a date or a"),
+    (Fresh(name="x", column="id", within="1 second"), "column 'id' has type 'int64', expected a date or a"),
     (
         Range(name="x", column="id", at_least="2027-01-01"),
         "the limit '2027-01-01' does not compare with a column",

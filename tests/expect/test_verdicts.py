@@ -187,7 +187,7 @@ AGES = [
     (DATE, "2027-01-14", False),
     (TIME, "2030-01-01T00:00:00.000000Z", True),
 ]
-WITHIN = Fresh(name="n", column="c", seconds=26 * 3600, within="26 hours")
+WITHIN = Fresh(name="n", column="c", within="26 hours")
 
 
 @pytest.mark.parametrize(("t", "newest", "holds"), AGES)

@@ -1,63 +1,38 @@
 """The keys ``expect`` and ``on_violation``: for a table, and for several or all tables of a pipeline."""
 
 import re
-from collections.abc import Iterator, Sequence
-from datetime import date
-from decimal import Decimal
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.spec.expectations import (
     AcceptedValues,
+    Column,
+    ColumnAge,
+    ColumnNulls,
+    ColumnRange,
+    ColumnValues,
     Condition,
     Expectation,
     Fresh,
-    Limit,
     NullShare,
     OnViolation,
     Range,
+    Ratio,
     RowCount,
     RowsOfLastLoads,
     Unique,
+    require_order,
 )
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.quarantine_names import ON_BAD_ROW
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import Mode, TableSpec
 
-_PERCENTAGE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?) ?%")
-_DURATION: Final = re.compile(r"(\d{1,6}) (second|minute|hour|day|week)s?")
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
-_SECONDS: Final = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
-
-
-def _check_share(value: float | str) -> float | str:
-    share = to_share(value)
-    if share is None or not 0 <= share <= 1:
-        raise ValueError("expected a share from 0 to 1, or a percentage such as 5%")
-    return value
-
-
-def _check_ratio(value: float | str) -> float | str:
-    ratio = to_share(value)
-    if ratio is None or ratio < 0:
-        raise ValueError("expected a percentage such as 50%, or a number such as 0.5")
-    return value
-
-
-def _check_duration(value: str) -> str:
-    if not _DURATION.fullmatch(value):
-        raise ValueError("expected a time such as '26 hours'")
-    return value
-
-
-def to_seconds(duration: str) -> int:
-    """Return the seconds of a ``Duration``."""
-    number, unit = duration.rstrip("s").split(" ")
-    return int(number) * _SECONDS[unit]
 
 
 def _check_name(value: str) -> str:
@@ -66,25 +41,7 @@ def _check_name(value: str) -> str:
     return value
 
 
-Share = Annotated[float | str, AfterValidator(_check_share)]
-Ratio = Annotated[float | str, AfterValidator(_check_ratio)]
-Duration = Annotated[str, AfterValidator(_check_duration)]
 Name = Annotated[str, AfterValidator(_check_name)]
-Column = Annotated[str, Field(min_length=1)]
-
-
-def write_time(value: Any) -> Any:
-    """Return the text of a date or a time: YAML makes them of what looks like one."""
-    return value.isoformat() if isinstance(value, date) else value
-
-
-def to_share(value: float | str) -> float | None:
-    """Return the number that a share or a percentage stands for; None for other text."""
-    if not isinstance(value, str):
-        return float(value)
-    match = _PERCENTAGE.fullmatch(value.strip())
-    # By way of decimals, 33.3% is the number nearest to 333 of 1,000.
-    return float(Decimal(match[1]) / 100) if match else None
 
 
 class RowsEntry(FileModel):
@@ -106,71 +63,11 @@ class RowsEntry(FileModel):
         numbers = (self.at_least, self.at_most)
         if (numbers == (None, None)) == (self.between is None):
             raise ValueError("expected 'at_least' or 'at_most', or 'of_last_loads' with 'between'")
-        _require_order(*numbers)
+        require_order(*numbers)
         if self.between is not None:
-            _require_order(to_share(self.between[0]), to_share(self.between[1]), keys="the numbers of 'between'")
+            least, most = self.between
+            require_order(least, most, keys="the numbers of 'between'")
         return self
-
-
-def _require_order(least: Any, most: Any, keys: str = "'at_least' and 'at_most'") -> None:
-    if least is not None and most is not None and least > most:
-        raise ValueError(f"expected {keys} in order, the smaller one first")
-
-
-class NullShareEntry(FileModel):
-    """How many nulls a column has."""
-
-    column: Column
-    """The column, by its name in the source."""
-    at_most: Share
-    """The largest share of nulls among all rows of the load, such as ``5%`` or 0.05."""
-
-
-class RangeEntry(FileModel):
-    """The bounds of a column's values; nulls are not looked at."""
-
-    column: Column
-    """The column, by its name in the source: of numbers, dates, timestamps or text."""
-    at_least: Limit | None = None
-    """The smallest value: a number, or text such as ``2020-01-01`` or ``2020-01-01T00:00:00Z``."""
-    at_most: Limit | None = None
-    """The largest value."""
-
-    @field_validator("at_least", "at_most", mode="before")
-    @classmethod
-    def _write_time(cls, value: Any) -> Any:
-        return write_time(value)
-
-    @model_validator(mode="after")
-    def _some_bound(self) -> "RangeEntry":
-        if self.at_least is None and self.at_most is None:
-            raise ValueError("expected 'at_least' or 'at_most', or both")
-        if isinstance(self.at_least, str) == isinstance(self.at_most, str):
-            _require_order(self.at_least, self.at_most)
-        return self
-
-
-class FreshEntry(FileModel):
-    """How old the newest value of a column is when the load runs, or at the time that it is scheduled for."""
-
-    column: Column
-    """The column, by its name in the source: of dates or timestamps. Those without a zone are taken for UTC."""
-    within: Duration
-    """The greatest age, such as ``26 hours``."""
-
-
-class AcceptedValuesEntry(FileModel):
-    """The values that a column may have; nulls are not looked at."""
-
-    column: Column
-    """The column, by its name in the source."""
-    values: Annotated[tuple[bool | int | float | str, ...], Field(min_length=1, max_length=1000)]
-    """All values that are accepted."""
-
-    @field_validator("values", mode="before")
-    @classmethod
-    def _write_times(cls, values: Any) -> Any:
-        return [write_time(value) for value in values] if isinstance(values, list | tuple) else values
 
 
 class ExpectEntry(FileModel):
@@ -187,13 +84,13 @@ class ExpectEntry(FileModel):
     """How many rows a load has."""
     not_null: Column | Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
     """A column that has no nulls, or a list of such columns."""
-    null_share: NullShareEntry | None = None
+    null_share: ColumnNulls | None = None
     """How many nulls a column has."""
-    range: RangeEntry | None = None
+    range: ColumnRange | None = None
     """The bounds of a column's values."""
-    fresh: FreshEntry | None = None
+    fresh: ColumnAge | None = None
     """How old the newest value of a column is."""
-    accepted_values: AcceptedValuesEntry | None = None
+    accepted_values: ColumnValues | None = None
     """The values that a column may have."""
     unique: Column | Annotated[tuple[Column, ...], Field(min_length=1)] | None = None
     """A column that has no value twice in one load, or a list of columns that have none together. Spark reads the rows
@@ -237,31 +134,30 @@ class ExpectEntry(FileModel):
         elif self.sql is not None:
             yield Condition(name=self.name or "sql", sql=self.sql, **rule)
         else:
-            yield self._make_of_column(rule)
+            checks = {
+                "null_share": self.null_share,
+                "range": self.range,
+                "fresh": self.fresh,
+                "accepted_values": self.accepted_values,
+            }
+            key, check = next((key, check) for key, check in checks.items() if check is not None)
+            name = self.name or f"{key}.{check.column}"
+            yield _OF_COLUMN[key](name=name, **check.model_dump(), **rule)
 
     def _make_rows(self, rows: RowsEntry, rule: dict[str, Any]) -> Expectation:
         if rows.of_last_loads is None or rows.between is None:
             return RowCount(name=self.name or "rows", at_least=rows.at_least, at_most=rows.at_most, **rule)
-        least, most = (to_share(ratio) or 0.0 for ratio in rows.between)
+        least, most = rows.between
         name = self.name or "rows.of_last_loads"
         return RowsOfLastLoads(name=name, loads=rows.of_last_loads, least=least, most=most, **rule)
 
-    def _make_of_column(self, rule: dict[str, Any]) -> Expectation:
-        if self.null_share is not None:
-            share = to_share(self.null_share.at_most) or 0.0
-            name = self.name or f"null_share.{self.null_share.column}"
-            return NullShare(name=name, column=self.null_share.column, at_most=share, **rule)
-        if self.range is not None:
-            name = self.name or f"range.{self.range.column}"
-            return Range(name=name, **self.range.model_dump(), **rule)
-        if self.accepted_values is not None:
-            name = self.name or f"accepted_values.{self.accepted_values.column}"
-            return AcceptedValues(name=name, **self.accepted_values.model_dump(), **rule)
-        assert self.fresh is not None
-        seconds, name = to_seconds(self.fresh.within), self.name or f"fresh.{self.fresh.column}"
-        return Fresh(name=name, column=self.fresh.column, seconds=seconds, within=self.fresh.within, **rule)
 
-
+_OF_COLUMN: Final[Mapping[str, type[NullShare | Range | Fresh | AcceptedValues]]] = {
+    "null_share": NullShare,
+    "range": Range,
+    "fresh": Fresh,
+    "accepted_values": AcceptedValues,
+}
 CHECKS: Final = ("rows", "not_null", "null_share", "range", "fresh", "accepted_values", "unique", "sql")
 ROW_CHECKS: Final = ("not_null", "range", "accepted_values", "sql")
 """The checks that each row by itself meets or fails."""

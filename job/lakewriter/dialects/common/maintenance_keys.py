@@ -4,8 +4,8 @@ from typing import Final, Literal
 
 from pydantic import Field, model_validator
 
-from lakewriter.dialects.common.expect_keys import Duration, to_seconds
 from lakewriter.dialects.common.faults import FaultError
+from lakewriter.spec.expectations import Duration, to_seconds
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.specification import Spec

@@ -9,14 +9,14 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import AfterValidator, ConfigDict, Field, field_validator, model_validator
 
 from lakewriter.dialects.common.column_entries import ColumnEntry, TypeText
-from lakewriter.dialects.common.expect_keys import Duration, ExpectEntry, to_seconds
+from lakewriter.dialects.common.expect_keys import ExpectEntry
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.read_keys import ReadEntry
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import name_tables
 from lakewriter.spec.change_events import ChangeEvents
-from lakewriter.spec.expectations import OnViolation
+from lakewriter.spec.expectations import Duration, OnViolation, to_seconds
 from lakewriter.spec.listed_files import Repetition
 from lakewriter.spec.model import FileModel
 from lakewriter.spec.table_spec import ColumnType, IndexKind, Mode, PartitionField, Read, TableSource, TableSpec
