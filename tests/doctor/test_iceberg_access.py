@@ -105,6 +105,15 @@ def test_location_of_a_table(catalog: OpenCatalog, base: str, roots: tuple[str, 
     assert ("destination.catalog_base_location" in found.remedy) is (status == "warning")
 
 
+def test_snowflake_is_named_only_where_it_has_a_volume(aws: StrictAws, bucket: str) -> None:
+    with SIGN_INS["token"](aws, bucket) as catalog:
+        table = Table(aws, catalog)
+        table.action = table.action.model_copy(update={"namespace": "nyc_public", "table": "flights"})
+        table.ready("a", pa.schema([("id", pa.int64())]))
+        found = checked(iceberg(rest_service(catalog)))[TABLE]
+    assert (found.status, "nowflake" in found.message + found.remedy) == ("warning", False)
+
+
 # Iceberg: Region mismatch with Snowflake Open Catalog
 def test_region_mismatch(catalog: OpenCatalog) -> None:
     table = Table(catalog.aws, catalog)

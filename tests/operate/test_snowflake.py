@@ -3,10 +3,13 @@
 import json
 
 import pytest
+import yaml
 
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
+from lakewriter.operate.queries import list_engines, write_queries
 from lakewriter.operate.snowflake import write_statements
+from lakewriter.operate.sql_text import Engine
 from lakewriter.spec.catalogs import IcebergCatalog, PolarisService
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.trust import Snowflake
@@ -241,3 +244,51 @@ def test_names_in_snowflake_are_distinct(tmp_path, sources, names):
     assert list(dict.fromkeys(made)) == names
     refreshed = [text.split()[3] for text in found if text.startswith("ALTER ICEBERG TABLE ")]
     assert refreshed == names
+
+
+REST = {"type": "lakewriter-s3", "location": "s3://acme-lake", "region": "us-east-1", "catalog": "rest",
+        "uri": "https://acme.cloud.databricks.com/api/2.1/unity-catalog/iceberg-rest", "warehouse": "main"}  # fmt: skip
+SIGN_INS = [
+    # Unity Catalog's: https://docs.databricks.com/aws/en/external-access/iceberg
+    (
+        {"auth": "oauth", "client_id": "me", "client_secret": "${env:S}", "scope": "all-apis",
+         "oauth2_server_uri": "https://acme.cloud.databricks.com/oidc/v1/token"},
+        """TYPE = OAUTH
+OAUTH_TOKEN_URI = 'https://acme.cloud.databricks.com/oidc/v1/token'
+OAUTH_CLIENT_ID = 'me'
+OAUTH_CLIENT_SECRET = '<value of ${env:S}>'
+OAUTH_ALLOWED_SCOPES = ('all-apis')""",
+    ),
+    ({"auth": "token", "token": "${env:S}"}, "TYPE = BEARER\nBEARER_TOKEN = '<value of ${env:S}>'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sign_in", "options"), SIGN_INS)
+def test_other_catalogs_vend_credentials(tmp_path, sign_in, options):
+    """No volume and no role is needed: https://docs.snowflake.com/en/user-guide/tables-iceberg-configure-catalog-integration-vended-credentials"""
+    table = {"table": "orders", "schema": "shop", "read": READ}
+    (tmp_path / "lake.yaml").write_text(
+        yaml.safe_dump({"pipeline": "p", "destination": REST | sign_in, "tables": [table]}), "utf-8"
+    )
+    spec = load_spec(tmp_path / "lake.yaml")
+    integration, listed, created, *_ = [query.sql for query in write_queries(spec, [Engine.SNOWFLAKE])]
+    assert (
+        integration
+        == f"""-- The catalog has to vend credentials for its tables' files.
+CREATE OR REPLACE CATALOG INTEGRATION p_rest_catalog_int
+CATALOG_SOURCE = ICEBERG_REST
+TABLE_FORMAT = ICEBERG
+CATALOG_NAMESPACE = 'shop'
+REST_CONFIG = (
+CATALOG_URI = 'https://acme.cloud.databricks.com/api/2.1/unity-catalog/iceberg-rest'
+CATALOG_NAME = 'main'
+ACCESS_DELEGATION_MODE = VENDED_CREDENTIALS
+)
+REST_AUTHENTICATION = (
+{options}
+)
+ENABLED = TRUE;"""
+    )
+    assert listed == "SELECT SYSTEM$LIST_ICEBERG_TABLES_FROM_CATALOG('p_rest_catalog_int');"
+    assert created == "CREATE ICEBERG TABLE p_orders\nCATALOG = 'p_rest_catalog_int'\nCATALOG_TABLE_NAME = 'orders';"
+    assert list_engines(spec) == ("snowflake", "duckdb", "spark", "trino")

@@ -81,19 +81,17 @@ class IcebergProbes:
             yield from self._check_upkeep(action, table, self.spec.maintenance)
 
     def _judge_location(self, name: str, service: IcebergService, table: TableSpec, location: str) -> Finding:
-        """Report a table outside the folder that the roles and Snowflake's volume have."""
+        """Report a table outside the folder that the roles have, and Snowflake's volume where it has one."""
         access = self.spec.access
         base = f"{join_key(access.bucket, self.spec.base)}/"
         if not service.chooses_location or f"{location.partition('://')[2].rstrip('/')}/".startswith(base):
             return Finding(name, "ok", f"{table.id} lies at {location}.")
-        return Finding(
-            name,
-            "warning",
-            f"the catalog keeps {table.id} at {location}, outside s3://{base}: the stack's roles do not reach it, and "
-            "no table of Snowflake can be made of it.",
-            "Set destination.catalog_base_location to the catalog's default base location, deploy, and have the "
-            "volume's statements printed again.",
-        )
+        said = f"the catalog keeps {table.id} at {location}, outside s3://{base}: the stack's roles do not reach it"
+        remedy = "Set destination.catalog_base_location to the catalog's default base location, and deploy"
+        if service.takes_roles:
+            said += ", and no table of Snowflake can be made of it"
+            remedy += "; then have the volume's statements printed again"
+        return Finding(name, "warning", f"{said}.", f"{remedy}.")
 
     def _check_upkeep(self, action: IcebergAction, table: TableSpec, maintenance: Maintenance) -> Iterator[Finding]:
         """Compare Glue's optimizers with the file, which the first load of the table sets."""

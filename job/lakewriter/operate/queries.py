@@ -17,7 +17,6 @@ from lakewriter.operate.sql_text import (
     write_time_travel,
     write_version,
 )
-from lakewriter.spec.catalogs import PolarisService
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import TableSpec
@@ -135,7 +134,7 @@ def _write_for_engine(
     engine: Engine, spec: Spec, last: LastLoads, deployment: Deployment, stage: str | None
 ) -> Iterator[Query]:
     if engine is Engine.SNOWFLAKE:
-        if isinstance(spec.rest_service, PolarisService):
+        if isinstance(spec.rest_service, snowflake.Readable):
             yield from snowflake.write_statements(spec, deployment, spec.rest_service, stage)
         return
     for title, sql in _write_setup(engine, spec, deployment, stage):

@@ -1,4 +1,7 @@
-"""Write the statements by which Snowflake reads the tables of an Iceberg REST catalog; pure text."""
+"""Write the statements by which Snowflake reads the tables of an Iceberg REST catalog; pure text.
+
+It reads Open Catalog's files by an external volume with a role, other catalogs' by credentials that the catalog vends.
+"""
 
 import json
 from collections.abc import Sequence
@@ -6,9 +9,9 @@ from functools import partial
 from typing import Final
 
 from lakewriter.naming import cut, join_key, make_unique, normalise
-from lakewriter.operate.sql_text import Engine, Query, quote_text, write_value
+from lakewriter.operate.sql_text import Engine, Query, quote_text, write_secret, write_value
 from lakewriter.policy.arns import find_partition
-from lakewriter.spec.catalogs import PolarisService
+from lakewriter.spec.catalogs import OAuthService, PolarisService, TokenService
 from lakewriter.spec.deployment import Deployment, name_destination_stack
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import TableSpec
@@ -20,13 +23,36 @@ _ROLE: Final = "SnowflakeSTORAGEAWSROLEARN"
 _DOTS: Final = "Snowflake takes no bucket whose name has dots for an external volume: take another bucket."
 """https://docs.snowflake.com/en/sql-reference/sql/create-external-volume"""
 
+Readable = PolarisService | OAuthService | TokenService
+"""The catalogs whose class says that Snowflake reads them."""
+
 _query = partial(Query, engine=Engine.SNOWFLAKE)
 
 
 def write_statements(
-    spec: Spec, deployment: Deployment, service: PolarisService, stage: str | None = None
+    spec: Spec, deployment: Deployment, service: Readable, stage: str | None = None
 ) -> tuple[Query, ...]:
-    """Write the statements for volume, trust, integration, tables and refresh, in the order to run them.
+    """Write the statements for integration, tables and refresh, in the order to run them, after those of a volume."""
+    namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
+    only = namespaces[0] if len(namespaces) == 1 else None
+    volume = _write_volume_statements(spec, deployment, stage) if service.takes_roles else ()
+    note = "-- SYSTEM$LIST_NAMESPACES_FROM_CATALOG may find none in Open Catalog even where there are some.\n"
+    setting_up = [
+        _query("all", "Create a catalog integration", _write_integration(spec, service, only)),
+        _query(
+            "all",
+            "List the catalog's tables",
+            f"{note if service.takes_roles else ''}"
+            f"SELECT SYSTEM$LIST_ICEBERG_TABLES_FROM_CATALOG('{_name_integration(service, spec)}');",
+        ),
+    ]
+    named = zip(spec.tables, _name_snowflake_tables(spec, only), strict=True)
+    of_tables = (query for table, name in named for query in _write_table(spec, service, table, name, only))
+    return (*volume, *setting_up, *of_tables)
+
+
+def _write_volume_statements(spec: Spec, deployment: Deployment, stage: str | None) -> tuple[Query, ...]:
+    """Write the statements for volume and trust.
 
     If the file has a role and an external id, and no ``deployment.snowflake``, the volume has these, as in the vendor's
     document. Otherwise it has those that the stacks of ``stage`` make for Snowflake's compute. Secrets and that role's
@@ -38,9 +64,7 @@ def write_statements(
     if of_file:
         # Without one Snowflake makes an id of its own.
         external_ids = None if spec.access.external_id is None else [write_value(spec.access.external_id)]
-    namespaces = list(dict.fromkeys(table.schema_name for table in spec.tables))
-    only = namespaces[0] if len(namespaces) == 1 else None
-    setting_up = [
+    return (
         _query("all", "Create an external volume", _write_volume(spec, external_ids, stage, of_file=of_file)),
         _query("all", "See which user Snowflake takes the role as", f"DESC EXTERNAL VOLUME {_name_volume(spec)};"),
         _query(
@@ -50,16 +74,7 @@ def write_statements(
             _write_trust(compute.iam_user_arn, external_ids),
         ),
         _query("all", "Verify the volume", f"SELECT SYSTEM$VERIFY_EXTERNAL_VOLUME('{_name_volume(spec)}');"),
-        _query("all", "Create a catalog integration", _write_integration(spec, service, only)),
-        _query(
-            "all",
-            "List the catalog's tables",
-            "-- SYSTEM$LIST_NAMESPACES_FROM_CATALOG may find none in Open Catalog even where there are some.\n"
-            f"SELECT SYSTEM$LIST_ICEBERG_TABLES_FROM_CATALOG('{_name_integration(spec)}');",
-        ),
-    ]
-    named = zip(spec.tables, _name_snowflake_tables(spec, only), strict=True)
-    return (*setting_up, *(query for table, name in named for query in _write_table(spec, table, name, only)))
+    )
 
 
 def _name_snowflake_tables(spec: Spec, only: str | None) -> list[str]:
@@ -68,10 +83,10 @@ def _name_snowflake_tables(spec: Spec, only: str | None) -> list[str]:
     return make_unique(cut("_".join(filter(None, part))) for part in parts)
 
 
-def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> list[Query]:
+def _write_table(spec: Spec, service: Readable, table: TableSpec, name: str, only: str | None) -> list[Query]:
     tracking = {column.holds: column.name for column in spec.tracking}
     created = (
-        [_query(table.id, "Create an externally managed table", _write_create_table(spec, table, name, None))]
+        [_query(table.id, "Create an externally managed table", _write_create_table(spec, service, table, name))]
         if only
         else []
     )
@@ -81,7 +96,7 @@ def _write_table(spec: Spec, table: TableSpec, name: str, only: str | None) -> l
     ]
     return [
         *created,
-        _query(table.id, title, _write_create_table(spec, table, name, table.schema_name)),
+        _query(table.id, title, _write_create_table(spec, service, table, name, table.schema_name)),
         _query(table.id, "Keep the metadata in sync", f"ALTER ICEBERG TABLE {name} SET AUTO_REFRESH = TRUE;"),
         _query(table.id, "Query synced data", f"SELECT *\nFROM {name}\nLIMIT 100;"),
         *(
@@ -140,16 +155,19 @@ def _write_trust(user: str | None, external_ids: Sequence[str] | None) -> str:
     return json.dumps(entry, indent=2)
 
 
-def _write_integration(spec: Spec, service: PolarisService, namespace: str | None) -> str:
-    return "\n".join(
+def _write_integration(spec: Spec, service: Readable, namespace: str | None) -> str:
+    vended = "" if service.takes_roles else "ACCESS_DELEGATION_MODE = VENDED_CREDENTIALS"
+    name = f"CATALOG_NAME = {_quote(service.warehouse)}" if service.warehouse else ""
+    note = "-- The catalog has to vend credentials for its tables' files.\n" if vended else ""
+    return note + "\n".join(
         [
-            f"CREATE OR REPLACE CATALOG INTEGRATION {_name_integration(spec)}",
-            "CATALOG_SOURCE = POLARIS",
+            f"CREATE OR REPLACE CATALOG INTEGRATION {_name_integration(service, spec)}",
+            f"CATALOG_SOURCE = {'POLARIS' if service.takes_roles else 'ICEBERG_REST'}",
             "TABLE_FORMAT = ICEBERG",
             *([f"CATALOG_NAMESPACE = {_quote(namespace)}"] if namespace else []),
             "REST_CONFIG = (",
             f"CATALOG_URI = {_quote(service.uri)}",
-            f"CATALOG_NAME = {_quote(service.warehouse)}",
+            *filter(None, (name, vended)),
             ")",
             "REST_AUTHENTICATION = (",
             *_list_sign_in_options(service),
@@ -159,21 +177,27 @@ def _write_integration(spec: Spec, service: PolarisService, namespace: str | Non
     )
 
 
-def _list_sign_in_options(service: PolarisService) -> list[str]:
+def _list_sign_in_options(service: Readable) -> list[str]:
     """Return the options: https://docs.snowflake.com/en/sql-reference/sql/create-catalog-integration-rest"""
+    if isinstance(service, TokenService):
+        return ["TYPE = BEARER", f"BEARER_TOKEN = {_quote(write_secret(service.token))}"]
+    server = [] if service.takes_roles else [f"OAUTH_TOKEN_URI = {_quote(service.token_server)}"]
     return [
         "TYPE = OAUTH",
+        *server,
         f"OAUTH_CLIENT_ID = {_quote(write_value(service.client_id))}",
         f"OAUTH_CLIENT_SECRET = {_quote(write_value(service.client_secret))}",
         f"OAUTH_ALLOWED_SCOPES = ({_quote(service.scope)})",
     ]
 
 
-def _write_create_table(spec: Spec, table: TableSpec, name: str, namespace: str | None) -> str:
+def _write_create_table(
+    spec: Spec, service: Readable, table: TableSpec, name: str, namespace: str | None = None
+) -> str:
     lines = [
         f"CREATE ICEBERG TABLE {name}",
-        f"CATALOG = '{_name_integration(spec)}'",
-        f"EXTERNAL_VOLUME = '{_name_volume(spec)}'",
+        f"CATALOG = '{_name_integration(service, spec)}'",
+        *([f"EXTERNAL_VOLUME = '{_name_volume(spec)}'"] if service.takes_roles else []),
         f"CATALOG_TABLE_NAME = {_quote(table.name)}",
         *([f"CATALOG_NAMESPACE = {_quote(namespace)}"] if namespace else []),
     ]
@@ -194,5 +218,5 @@ def _name_volume(spec: Spec) -> str:
     return f"{_name_pipeline(spec)}_iceberg_volume"
 
 
-def _name_integration(spec: Spec) -> str:
-    return f"{_name_pipeline(spec)}_open_catalog_int"
+def _name_integration(service: Readable, spec: Spec) -> str:
+    return f"{_name_pipeline(spec)}_{'open' if service.takes_roles else 'rest'}_catalog_int"

@@ -84,7 +84,7 @@ def _make_party_trust(entry: Trust, show: Callable[[SecretText], str]) -> Docume
 
 def find_snowflake(spec: Spec, deployment: Deployment) -> Snowflake | None:
     """Find Snowflake's settings; empty ones for a catalog that needs its two roles before they are known."""
-    is_needed = spec.service is not None and spec.service.is_read_by_snowflake
+    is_needed = spec.service is not None and spec.service.takes_roles
     return deployment.snowflake or (Snowflake() if is_needed else None)
 
 

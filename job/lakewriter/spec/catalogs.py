@@ -57,7 +57,9 @@ class _Service(Model):
     aws_service: ClassVar[str]
     """The service of AWS that answers, by the name in its endpoints; blank for another server."""
     is_read_by_snowflake: ClassVar[bool]
-    """Whether Snowflake reads the tables through the catalog, which needs two roles for that."""
+    """Whether there are statements by which Snowflake reads the tables through the catalog."""
+    takes_roles: ClassVar[bool]
+    """Whether the catalog, and Snowflake's volume, reach the bucket by two roles of the stacks."""
     vends_credentials: ClassVar[bool]
     """Whether the catalog gives its clients credentials for a table's files."""
 
@@ -69,6 +71,7 @@ class GlueService(_Service):
     chooses_location = False
     aws_service = "glue"
     is_read_by_snowflake = False
+    takes_roles = False
     vends_credentials = False
 
     kind: Literal["glue"] = "glue"
@@ -125,6 +128,7 @@ class _ElsewhereService(RestService):
     chooses_location = True
     aws_service = ""
     is_read_by_snowflake = False
+    takes_roles = False
     vends_credentials = True
 
 
@@ -133,6 +137,8 @@ class _ClientService(_ElsewhereService):
 
     ``client_id`` may be a reference, as a secret may; the secret must be one.
     """
+
+    is_read_by_snowflake = True
 
     client_id: str
     client_secret: SecretText
@@ -157,7 +163,7 @@ class _ClientService(_ElsewhereService):
 class PolarisService(_ClientService):
     """Snowflake Open Catalog, or another Polaris."""
 
-    is_read_by_snowflake = True
+    takes_roles = True
 
     kind: Literal["rest"] = "rest"
 
@@ -176,6 +182,8 @@ class OAuthService(_ClientService):
 
 class TokenService(_ElsewhereService):
     """A REST catalog that takes a bearer token as it is, such as a personal access token."""
+
+    is_read_by_snowflake = True
 
     kind: Literal["token"] = "token"
     token: SecretText
@@ -206,6 +214,7 @@ class GlueRestService(RestService):
     chooses_location = False
     aws_service = "glue"
     is_read_by_snowflake = False
+    takes_roles = False
     vends_credentials = True
 
     kind: Literal["glue_rest"] = "glue_rest"
