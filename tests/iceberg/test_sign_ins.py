@@ -4,9 +4,10 @@ import pickle
 
 import pyarrow as pa
 import pytest
+from werkzeug import Response
 
 from lakewriter.commit.iceberg.catalog_vendor import find_vendor
-from lakewriter.errors import CatalogUnauthorizedError
+from lakewriter.errors import CatalogFailedError, CatalogUnauthorizedError
 from lakewriter.records.changes import parse_intent
 from lakewriter.spec.catalogs import SignedService
 from tests.iceberg.commits import Table, strays
@@ -120,3 +121,36 @@ def test_glue_asks_iam_for_each_request(aws, bucket):
     assert asked == {f"glue:{name}" for name in (
         "GetCatalog", "GetDatabase", "CreateDatabase", "GetTable", "CreateTable", "UpdateTable",
     )}  # fmt: skip
+
+
+def throttle() -> Response:
+    """What Glue answers where requests are too many: https://github.com/apache/iceberg/pull/17710"""
+    return Response('{"message":"Rate exceeded"}', 400, {"x-amzn-ErrorType": "ThrottlingException"})
+
+
+THROTTLED = [
+    ("GET", "/config"),
+    ("GET", "/tables/t"),
+    ("POST", "/namespaces"),
+    ("POST", "/tables"),
+    ("POST", "/tables/t"),
+]
+
+
+def test_throttled_requests_are_sent_again(signed, monkeypatch):
+    pauses: list[float] = []
+    monkeypatch.setattr("lakewriter.commit.iceberg.rest_session.time.sleep", pauses.append)
+    signed.foreign = [(method, path, throttle()) for method, path in THROTTLED]
+    table = Table(signed.aws, signed)
+    table.publish(table.intent("a", ROWS), 1)
+    assert (signed.foreign, pauses) == ([], [0.5] * len(THROTTLED))
+    assert len(table.seen.snapshots()) == 1
+
+
+def test_a_catalog_that_throttles_on_is_busy(signed, monkeypatch):
+    monkeypatch.setattr("lakewriter.commit.iceberg.rest_session.time.sleep", lambda _: None)
+    table = Table(signed.aws, signed)
+    signed.failing["GET", "/tables/t"] = throttle()
+    with pytest.raises(CatalogFailedError, match="HTTP 429") as caught:
+        table.ready("a", ROWS.schema)
+    assert caught.value.transient

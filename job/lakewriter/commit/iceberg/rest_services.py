@@ -119,7 +119,7 @@ _SIGNED: Final = Remedies(
     "expects.",
     role="Allow the identity that signs, the destination's role or the job's own, the action that the catalog names; "
     "'lakewriter policy' prints what the job needs of AWS's own. Check that signing_name {signing_name!r} and the "
-    "destination's region are those that the catalog expects.",
+    "destination's region are those that the catalog expects, and that this machine's clock is right.",
     name=_NAME,
 )
 

@@ -2,7 +2,9 @@
 
 import json
 import re
+import time
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -78,6 +80,10 @@ class CatalogAdapter(requests.adapters.HTTPAdapter):
         return response
 
 
+_THROTTLED: Final = frozenset(
+    {"Throttling", "ThrottlingException", "ThrottledException", "RequestLimitExceeded", "TooManyRequestsException"}
+)
+_PAUSE_SECONDS: Final = 0.5
 _SIGNED: Final = ("content-type", "x-iceberg-access-delegation")
 """Proxies may change other headers on their way."""
 
@@ -91,13 +97,29 @@ class SigningAdapter(CatalogAdapter):
         self._sign = sign
 
     def send(self, request: requests.PreparedRequest, *args: Any, **options: Any) -> requests.Response:
-        """See ``HTTPAdapter``."""
+        """See ``HTTPAdapter``. A throttled request was not carried out: it is sent again, whatever its method."""
         body = request.body or b""
         headers = {name: value for name, value in request.headers.items() if name.lower() in _SIGNED}
-        request.headers.update(
-            self._sign(request.method, request.url, headers, body.encode() if isinstance(body, str) else body)
-        )
-        return super().send(request, *args, **options)
+        for number in range(RETRIES + 1):
+            signed = self._sign(request.method, request.url, headers, body.encode() if isinstance(body, str) else body)
+            request.headers.update(signed)
+            response = super().send(request, *args, **options)
+            if not _is_throttled(response):
+                break
+            # What the specification says, and what the library tells apart.
+            response.status_code = int(HTTPStatus.TOO_MANY_REQUESTS)
+            if number < RETRIES:
+                time.sleep(_PAUSE_SECONDS * 2**number)
+        return response
+
+
+def _is_throttled(response: requests.Response) -> bool:
+    """Return whether AWS has refused a request because there are too many: Glue answers 400, not 429.
+
+    https://github.com/apache/iceberg/issues/17824
+    """
+    kind = response.headers.get("x-amzn-ErrorType", "").partition(":")[0].rpartition("#")[2]
+    return response.status_code == requests.codes.bad_request and kind in _THROTTLED
 
 
 def _leads_to_the_same_call(request: requests.PreparedRequest, response: requests.Response) -> bool:
