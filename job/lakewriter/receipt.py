@@ -1,10 +1,11 @@
 """Describe a staged file: all that is needed to complete it, to withdraw it, or to check it later."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -226,12 +227,40 @@ class Origin(ControlObject):
 
 
 class DeletedKeys(ControlObject):
-    """The object that a merge has created with the keys that were deleted; none of them keeps older rows out after
-    ``until``."""
+    """The object that a merge has created with the keys that it deleted, and the ``earlier`` ones, the newest first. Of
+    a key the first object that has it counts; none of an object's keys keeps older rows out after ``until``.
+
+    An object of a higher ``level`` has ``FOLDED`` times as many keys. Where as many objects would have one level, a
+    merge folds them into its own. So a key is written again only when so many times as many have come, and few objects
+    are read.
+    """
+
+    FOLDED: ClassVar[int] = 4
 
     job_id: str
     key: str
     until: datetime
+    level: int = sparse(0)
+    earlier: tuple["DeletedKeys", ...] = sparse(())
+
+    @property
+    def objects(self) -> tuple["DeletedKeys", ...]:
+        """All objects, the newest first, each without the earlier ones."""
+        return (self.model_copy(update={"earlier": ()}), *self.earlier)
+
+    @classmethod
+    def join(cls, objects: Sequence["DeletedKeys"]) -> "DeletedKeys | None":
+        """Return the objects, the newest first, as one."""
+        return objects[0].model_copy(update={"earlier": tuple(objects[1:])}) if objects else None
+
+    @classmethod
+    def plan_fold(cls, objects: Sequence["DeletedKeys"], rows: int) -> tuple[int, int]:
+        """Return how many of the objects, the newest first, that of a merge of so many rows folds into its own, and
+        that one's level. Each object has at least the level of the one before it."""
+        level = int(math.log(max(rows, 1), cls.FOLDED))
+        while sum(one.level == level for one in objects) >= cls.FOLDED - 1:
+            level += 1
+        return sum(one.level < level for one in objects), level
 
 
 class Batch(ControlObject):

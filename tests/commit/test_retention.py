@@ -7,6 +7,7 @@ import pytest
 
 from lakewriter.commit.batches import RECENT_BATCHES, clear_batches
 from lakewriter.commit.control import Control
+from lakewriter.commit.named_loads import find_named_loads
 from lakewriter.commit.retention import sweep
 from lakewriter.errors import LakeError, StateLostError
 from lakewriter.naming import ControlKeys
@@ -155,3 +156,28 @@ def test_claimed_numbers_up_to_the_highest_committed_go():
     assert sweep(control, world.clock, KEEP) == 0
     assert sweep(control, world.clock + LATER, KEEP) == 2
     assert [key for key in world.objects if "/syncs/" in key] == ["_lakewriter/p/syncs/0000000003.json"]
+
+
+FOLDS = [
+    # the levels of the objects with deleted keys, the newest first; rows of the next merge; what it folds, its level
+    ([], 1, (0, 0)),
+    ([0, 0], 3, (0, 0)),
+    ([0, 0, 0], 1, (3, 1)),
+    ([0, 0, 0, 1, 1], 1, (3, 1)),
+    ([0, 0, 0, 1, 1, 1, 2], 1, (6, 2)),
+    ([9], 200, (0, 3)),
+    ([0, 0, 1, 3, 9], 200, (3, 3)),
+    ([3, 3, 3, 9], 200, (3, 4)),
+    ([3, 3, 9], 10**7, (3, 11)),
+]
+
+
+@pytest.mark.parametrize(("levels", "rows", "expected"), FOLDS)
+def test_objects_with_deleted_keys_are_folded(levels: list[int], rows: int, expected: tuple[int, int]) -> None:
+    objects = [DeletedKeys(job_id="b", key=f"k{number}", until=NEVER, level=n) for number, n in enumerate(levels)]
+    assert DeletedKeys.plan_fold(objects, rows) == expected
+
+
+def test_all_objects_with_deleted_keys_are_kept() -> None:
+    keys = [DeletedKeys(job_id=job, key=job, until=NEVER) for job in "abc"]
+    assert find_named_loads({"t": TableState(deleted_keys=DeletedKeys.join(keys))}) == {"a", "b", "c"}

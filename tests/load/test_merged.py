@@ -71,6 +71,7 @@ def test_deleted_rows(tmp_path, aws, bucket, spark, keeps):
     assert users.differences() == []
 
 
+MANY: list[list[tuple[int, int, str]]] = [[(key, 1, "a")] for key in range(3, 7)]
 # Loads as (job, rows), and what the table has after the last one; the text D deletes.
 DELETES = {
     "an older row": ([[(1, 5, "D")], [(1, 3, "a")]], []),
@@ -80,6 +81,18 @@ DELETES = {
     "loads between": (
         [[(1, 5, "D")], [(2, 1, "a")], [(3, 1, "a")], [(1, 4, "a"), (2, 2, "b")]],
         [(2, 2, "b"), (3, 1, "a")],
+    ),
+    "so many loads between that their keys are folded together": (
+        [
+            [(1, 5, "D"), (2, 5, "D")],
+            *MANY,
+            [(2, 6, "b")],
+            [(1, 4, "a"), (7, 1, "a")],
+            [(2, 7, "D")],
+            *MANY,
+            [(1, 4, "a"), (2, 6, "b"), (8, 1, "a")],
+        ],
+        [*((key, 1, "a") for key in range(3, 9))],
     ),
     "a newer row that is deleted again": ([[(1, 5, "D")], [(1, 6, "a")], [(1, 8, "D")], [(1, 7, "b")]], []),
     "another key": ([[(1, 5, "D")], [(2, 3, "a")]], [(2, 3, "a")]),
@@ -173,6 +186,15 @@ def test_files_with_deletes_are_of_the_loads_that_have_written_them(tmp_path, aw
     catalog = ask_catalog(users.spec, table, users.pipeline.clients)
     built = rebuild(control, table, catalog, "a drill", None, from_start=True)
     assert [line for line in built.unknown if "reports were cleared away" in line] == []
+
+
+@pytest.mark.spark
+def test_deleted_keys_are_not_compared_by_another_order(tmp_path, aws, bucket, spark):
+    users = make(tmp_path, aws, **DELETED, spark=spark)
+    load(users, "a", (1, 5, "D"), (2, 1, "x"))
+    users.write(order_by=["at", "v"])
+    load(users, "b", (1, 3, "a"))
+    assert rows(users) == [(1, 3, "a"), (2, 1, "x")]
 
 
 @pytest.mark.spark

@@ -72,7 +72,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "deleted-keys-are-carried": Mutation(
         "keys that were deleted before a load keep older rows out after it",
-        "rows = loaded",
+        "pass",
         kinds="merged",
         held_by="tests/load/test_merged.py -k test_deleted_keys_keep_older_rows_out",
     ),

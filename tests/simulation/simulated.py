@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from lakewriter.aws import Clients, required_fields
+from lakewriter.aws.clients import LastingObjects
 from lakewriter.aws.request_hooks import ServiceClock
 from lakewriter.receipts.parts import Bounds
 from lakewriter.spec.access import Access
@@ -91,6 +92,7 @@ class SimulatedClients(Clients):
         self.reached = {"s3", "sts", "glue"}
         self.requests: Counter[str] = Counter()
         self.clock = ServiceClock()
+        self.lasting = LastingObjects()
         self._s3 = S3(simulation.bucket, simulation.network, self.requests, self.clock.note)
         self._glue = Glue(simulation.catalog, simulation.network, self.requests)
 

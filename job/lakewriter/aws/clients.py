@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import boto3
 from boto3.s3.transfer import TransferConfig
@@ -117,13 +117,43 @@ def read_answer(client: Any, **arguments: Any) -> tuple[bytes, Any]:
     raise broken
 
 
+class LastingObjects:
+    """Objects that never change and that a process reads again and again, such as those of a continuous run's deleted
+    keys: the ones that were used last, of so many bytes in all."""
+
+    MOST_BYTES: ClassVar[int] = 256 * 1024**2
+
+    def __init__(self) -> None:
+        self._bodies: dict[str, bytes] = {}
+        self._using = threading.Lock()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._bodies
+
+    def get(self, key: str, read: Callable[[str], bytes]) -> bytes:
+        """Return an object, by ``read`` where it is not held."""
+        body = self._bodies.get(key)
+        if body is None:
+            body = read(key)
+        self.put(key, body)
+        return body
+
+    def put(self, key: str, body: bytes) -> None:
+        """Hold an object as the one that was used last."""
+        with self._using:
+            self._bodies.pop(key, None)
+            self._bodies[key] = body
+            while sum(map(len, self._bodies.values())) > self.MOST_BYTES:
+                del self._bodies[next(iter(self._bodies))]
+
+
 class Clients:
     """The clients of one destination; credentials of a role or of a vendor are renewed before they expire.
 
     ``requests`` counts the HTTP requests sent, by method, retries included. If ``access`` names neither a role nor
     keys, the ``vendor`` is asked for credentials before the default chain. ``reached`` names the services that have
     answered at least once: a service outside it that does not answer is unreachable, one in it is busy. ``clock`` is
-    S3's.
+    S3's. ``lasting`` holds objects of the bucket.
     """
 
     def __init__(self, access: Access, vendor: Vendor | None = None, reached: Iterable[str] = ()) -> None:
@@ -131,6 +161,7 @@ class Clients:
         self.reached = set(reached)
         self.requests: Counter[str] = Counter()
         self.clock = ServiceClock()
+        self.lasting = LastingObjects()
         self._counting = threading.Lock()
         self._session = boto3.Session(botocore_session=make_session(access, vendor), region_name=access.region)
         self._made: dict[str, Any] = {}

@@ -39,7 +39,7 @@ def _list_loads(state: TableState) -> set[str]:
     # Rule sweep-spares-decision
     synced = {record.split("/")[0]} if record is not None else set()
     # Rule sweep-spares-deleted-keys
-    deleted = {state.deleted_keys.job_id} if state.deleted_keys is not None else set()
+    deleted = {keys.job_id for keys in state.deleted_keys.objects} if state.deleted_keys is not None else set()
     # Rule sweep-spares-partitions
     shown = generation_jobs | {entry.job_id for entry in state.partitions}
     return deleted | set(state.running) | pending | state.sync.live_jobs | retiring | shown | synced

@@ -202,10 +202,9 @@ def _find_deleted_keys(control: Control, pending: Pending) -> DeletedKeys | None
     if content is None:
         return None
     # Importing PyIceberg takes a second.
-    from lakewriter.commit.iceberg.deleted_keys import read_end
+    from lakewriter.commit.iceberg.deleted_keys import read_objects
 
-    until = read_end(content[0])
-    return DeletedKeys(job_id=pending.job_id, key=key, until=until) if until is not None else None
+    return read_objects(content[0])
 
 
 def _end(control: Control, pending: Pending, reason: str, close: CloseBlindly | None = None) -> bool:

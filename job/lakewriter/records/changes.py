@@ -7,7 +7,7 @@ A catalog applies a change's ``Effects`` and asks for no kind. What a change lea
 from abc import abstractmethod
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import PrivateAttr, field_validator
@@ -18,6 +18,7 @@ from lakewriter.naming import QUARANTINE
 from lakewriter.receipt import (
     Batch,
     Cursor,
+    DeletedKeys,
     GivenName,
     InferredColumn,
     InferredType,
@@ -409,17 +410,30 @@ class Merge(Load):
     def _names_objects(self) -> bool:
         return True
 
-    def read_deleted_before(self) -> bytes | None:
-        """Return the object with the keys that were deleted before the merge, None where it names none;
-        ``PENDING_UNRECOVERABLE`` where it is gone."""
-        before = self.merge.deleted_before
-        if before is None:
+    @property
+    def deleted_objects(self) -> tuple[DeletedKeys, ...]:
+        """The objects with the keys that were deleted before the merge, the newest first."""
+        return self.merge.deleted_before.objects if self.merge.deleted_before is not None else ()
+
+    @property
+    def deleted_after(self) -> DeletedKeys | None:
+        """The objects with the keys that are deleted after the merge; None where it notes none."""
+        merge = self.merge
+        if merge.deleted_keys is None:
             return None
-        body = self._read(before.key) if self._read is not None else None
+        until = self.started + timedelta(seconds=merge.deleted_seconds)
+        earlier = self.deleted_objects[merge.deleted_folds :]
+        return DeletedKeys(
+            job_id=self.job_id, key=merge.deleted_keys, until=until, level=merge.deleted_level, earlier=earlier
+        )
+
+    def read_deleted(self, key: str) -> bytes:
+        """Read one of the objects with keys that were deleted before; ``PENDING_UNRECOVERABLE`` where it is gone."""
+        body = self._read(key) if self._read is not None else None
         # Rule deleted-keys-gone
         if body is None:
             raise PendingUnrecoverableError(
-                f"{before.key}, which has the keys that were deleted before load {self.job_id!r}, is gone.",
+                f"{key}, which has keys that were deleted before load {self.job_id!r}, is gone.",
                 remedy=(
                     "Restore the object from its bucket's versions, or give the load up: "
                     f"lakewriter abandon LAKE {self.job_id} --reason TEXT"

@@ -105,9 +105,11 @@ class MergeIntent(ControlObject):
 
     deleted          the column that is true for a row that deletes; None where no row does
     keeps_deleted    whether such a row takes the place of the table's, and is read
-    deleted_keys     the object that the load creates with the keys that were deleted, for later loads; None for none
+    deleted_keys     the object that the load creates with the keys that it deletes, for later loads; None for none
     deleted_seconds  for how long these keep older rows out, from the load's start on
-    deleted_before   the object of the load before it
+    deleted_before   the objects of the loads before it
+    deleted_folds    how many of these, the newest ones, its own object stands for as well
+    deleted_level    the level of its own object
     compared         the columns that decide between rows of the load with the same key and order. None where these rows
                      are in the order of the files that they were read from: then the last one stays
     wins_ties        whether a row of the load replaces the table's of the same key and order, as one does that was
@@ -121,6 +123,8 @@ class MergeIntent(ControlObject):
     deleted_keys: str | None = sparse(None)
     deleted_seconds: float = sparse(0.0)
     deleted_before: DeletedKeys | None = sparse(None)
+    deleted_folds: int = sparse(0)
+    deleted_level: int = sparse(0)
     compared: tuple[str, ...] | None = sparse(None)
     wins_ties: bool = sparse(False)
 

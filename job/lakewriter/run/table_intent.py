@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.control_object import CHANGES, INFERRED, MERGED, QUARANTINED, RECEIPT_PARTS, SYNC_STATE
-from lakewriter.receipt import Absent, Cursor, Verdict
+from lakewriter.receipt import Absent, Cursor, DeletedKeys, Verdict
 from lakewriter.receipts.parts import Receipts
 from lakewriter.records import changes
 from lakewriter.records.facets import Before, MergeIntent, Quarantine, Switch
@@ -45,7 +46,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         SYNC_STATE: source is not None and source.record is not None,
     }
     require_sorted_orders(table, receipts.totals.orders, is_loaded=bool(began.committed), is_made=True)
-    merge = _plan_merge(load, table, began, planned) if receipts else None
+    merge = _plan_merge(load, table, began, staged) if receipts else None
     kind: type[changes.Load] = changes.Load
     of_kind: dict[str, Any] = {}
     if refreshes:
@@ -181,7 +182,8 @@ def _make_quarantine(load: Load, table: TableSpec, files: Receipts) -> Quarantin
     )
 
 
-def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planned) -> MergeIntent | None:
+def _plan_merge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> MergeIntent | None:
+    planned, rows = staged.planned, staged.receipts.totals.rows
     if not isinstance(planned.shape, ShapePlan) or planned.shape.merged_by is None:
         return None
     keys, order_by = planned.shape.merged_by
@@ -198,16 +200,27 @@ def _plan_merge(load: Load, table: TableSpec, began: TableState, planned: Planne
     if not table.marks_deleted or table.keep_deleted or not table.deleted_seconds:
         return merge
     control, attempt = load.control(table), load.attempt
-    before = began.deleted_keys if began.deleted_keys and began.deleted_keys.until > attempt.started else None
-    # After an undo the state may name an object whose load was cleared away.
-    if before is not None and control.store.find(before.key) is None:
-        before = None
+    objects = _list_deleted(load, table, began)
+    folds, level = DeletedKeys.plan_fold(objects, rows)
     noted = {
         "deleted_keys": control.keys.deleted_keys(attempt.job_id, attempt.id, table.id),
         "deleted_seconds": table.deleted_seconds,
-        "deleted_before": before,
+        "deleted_before": DeletedKeys.join(objects),
+        "deleted_folds": folds,
+        "deleted_level": level,
     }
     return merge.model_copy(update=noted)
+
+
+def _list_deleted(load: Load, table: TableSpec, began: TableState) -> list[DeletedKeys]:
+    """List the objects with keys that still keep older rows out, the newest first."""
+    if began.deleted_keys is None:
+        return []
+    store, read = load.control(table).store, load.pipeline.clients.lasting
+    objects = [keys for keys in began.deleted_keys.objects if keys.until > load.attempt.started]
+    # After an undo the state may name objects whose load was cleared away. Those that this process has read are there.
+    looked = call_all(lambda keys: keys.key in read or store.find(keys.key) is not None, objects)
+    return [keys for keys, is_there in zip(objects, looked, strict=True) if is_there]
 
 
 def _is_in_order(planned: Planned) -> bool:

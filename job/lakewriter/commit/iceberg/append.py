@@ -70,6 +70,7 @@ class IcebergTables:
     def __init__(self, action: IcebergAction, clients: aws.Clients, load: str) -> None:
         self._table = IcebergTable(action, clients, load)
         self._merge: KeyMerge | None = None
+        self._lasting = clients.lasting
         self._commits: Mapping[type, Commit] = {**COMMITS, MergeIntent: self._merge_files}
         self.version: str | None = None
         self.counts: Counts | None = None
@@ -85,7 +86,7 @@ class IcebergTables:
 
     def _open_merge(self, intent: Merge) -> KeyMerge:
         if self._merge is None:
-            self._merge = KeyMerge(intent)
+            self._merge = KeyMerge(intent, self._lasting)
         return self._merge
 
     def _merge_files(self, table: Table, intent: Intent, effects: Effects, number: int) -> None:

@@ -1,7 +1,11 @@
 """Read and write the keys that merges have deleted. For a while these keep older rows of the same keys out of the
-table; readers do not see them."""
+table; readers do not see them.
+
+They are a log of objects. A merge adds one with its own keys, and folds a few of the last ones into it.
+"""
 
 import io
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -9,46 +13,82 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakewriter.commit.iceberg.merge_keys import RowReader
+from lakewriter.commit.iceberg.merge_keys import RowReader, keep_keys, list_values
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, NO_FILE, POSITION, PRECEDENCE
+from lakewriter.receipt import DeletedKeys
 
 UNTIL: Final = "until"
 """The time until which a key keeps older rows out."""
 UNTIL_TYPE: Final = pa.timestamp("us", "UTC")
 _FIELDS: Final = b"lakewriter.fields"
 """The entry of the file's metadata with the ids of the table's fields that are the keys and orders."""
+_OBJECTS: Final = b"lakewriter.objects"
+"""The entry with the file's own name and those of the earlier ones, as the table's state has them."""
 
 
-def write_deleted(rows: pa.Table, reader: RowReader) -> bytes:
-    """Return a Parquet file with the keys and orders of these rows."""
-    columns = rows.select([*reader.keys, *reader.orders, UNTIL])
+def write_deleted(entries: pa.Table, reader: RowReader, objects: DeletedKeys) -> bytes:
+    """Return a Parquet file with these entries."""
     body = io.BytesIO()
-    pq.write_table(
-        columns.replace_schema_metadata({_FIELDS: reader.describe_fields().encode()}), body, compression="zstd"
-    )
+    metadata = {_FIELDS: reader.describe_fields().encode(), _OBJECTS: objects.model_dump_json().encode()}
+    pq.write_table(entries.replace_schema_metadata(metadata), body, compression="zstd")
     return body.getvalue()
 
 
-def read_end(body: bytes) -> datetime | None:
-    """Return the time after which no key of such a file keeps rows out; None where it has no key."""
-    until: datetime | None = pc.max(pq.read_table(io.BytesIO(body), columns=[UNTIL])[UNTIL]).as_py()
-    return until
+def read_objects(body: bytes) -> DeletedKeys:
+    """Return the names of such a file and of the earlier ones."""
+    return DeletedKeys.model_validate_json(pq.read_schema(io.BytesIO(body)).metadata[_OBJECTS])
 
 
-def read_deleted(body: bytes | None, reader: RowReader, at: datetime) -> pa.Table:
-    """Return the keys of such a file that still keep rows out ``at`` a time, in the form of table rows without a file.
+def read_newest(objects: Sequence[bytes], reader: RowReader, keys: pa.Table) -> pa.Table:
+    """Read the newest entry of each of the ``keys``; ``objects`` are the newest first. An entry that is not ``deleted``
+    says that its key was brought back."""
+    values, entries = list_values(keys, reader.keys), _make_schema(reader).empty_table()
+    for body in objects:
+        entries = _add_older(entries, keep_keys(_read_entries(body, reader), keys, values), reader)
+    return entries
 
-    Return none where the table is merged by other fields now: the orders cannot be compared with those of its rows.
-    """
-    numbered = ((PRECEDENCE, pa.int64()), (FILE, pa.int64()), (IS_LOADED, pa.bool_()), (UNTIL, UNTIL_TYPE))
-    schema = pa.schema([*reader.schema, *numbered])
-    rows = pq.read_table(io.BytesIO(body)) if body is not None else None
-    if rows is None or (rows.schema.metadata or {}).get(_FIELDS) != reader.describe_fields().encode():
+
+def fold(changed: pa.Table, objects: Sequence[bytes], reader: RowReader, at: datetime, after: DeletedKeys) -> pa.Table:
+    """Return the entries of a merge's own object, by key: those that it has ``changed``, and of each other key the
+    newest one of the ``objects`` that it folds. Keys that were brought back are left out where no earlier object may
+    have them."""
+    entries = changed.select(_make_schema(reader).names)
+    for body in objects:
+        # Rule deleted-keys-are-carried
+        entries = _add_older(entries, _read_entries(body, reader), reader)
+    entries = entries.filter(pc.greater(entries[UNTIL], pa.scalar(at, UNTIL_TYPE)))
+    if not after.earlier:
+        entries = entries.filter(entries[DELETED])
+    return entries.sort_by([(key, "ascending") for key in reader.keys])
+
+
+def to_rows(entries: pa.Table, reader: RowReader, at: datetime) -> pa.Table:
+    """Return entries that still keep rows out ``at`` a time in the form of table rows without a file."""
+    entries = entries.filter(pc.greater(entries[UNTIL], pa.scalar(at, UNTIL_TYPE)))
+    entries = entries.append_column(POSITION, pa.array(range(len(entries)), pa.int64()))
+    entries = entries.append_column(PRECEDENCE, pa.repeat(pa.scalar(0, pa.int64()), len(entries)))
+    entries = entries.append_column(FILE, pa.repeat(pa.scalar(NO_FILE, pa.int64()), len(entries)))
+    entries = entries.append_column(IS_LOADED, pa.repeat(False, len(entries)))
+    return entries.select([*reader.schema.names, PRECEDENCE, FILE, IS_LOADED, UNTIL])
+
+
+def _make_schema(reader: RowReader) -> pa.Schema:
+    types = [field for field in reader.schema if field.name != POSITION]
+    return pa.schema([*types, pa.field(UNTIL, UNTIL_TYPE)])
+
+
+def _read_entries(body: bytes, reader: RowReader) -> pa.Table:
+    """Read the entries of a file; none where the table is merged by other fields now: the orders cannot be compared
+    with those of its rows."""
+    schema, entries = _make_schema(reader), pq.read_table(io.BytesIO(body))
+    if entries.schema.metadata[_FIELDS] != reader.describe_fields().encode():
         return schema.empty_table()
-    rows = rows.filter(pc.greater(rows[UNTIL], pa.scalar(at, UNTIL_TYPE)))
-    rows = rows.append_column(DELETED, pa.repeat(True, len(rows)))
-    rows = rows.append_column(POSITION, pa.array(range(len(rows)), pa.int64()))
-    rows = rows.append_column(PRECEDENCE, pa.repeat(pa.scalar(0, pa.int64()), len(rows)))
-    rows = rows.append_column(FILE, pa.repeat(pa.scalar(NO_FILE, pa.int64()), len(rows)))
-    rows = rows.append_column(IS_LOADED, pa.repeat(False, len(rows)))
-    return rows.select(schema.names).cast(schema)
+    return entries.select(schema.names).replace_schema_metadata(None).cast(schema)
+
+
+def _add_older(entries: pa.Table, older: pa.Table, reader: RowReader) -> pa.Table:
+    """Add the entries of keys that have none yet."""
+    if len(entries) and len(older):
+        keys = list(reader.keys)
+        older = older.join(entries.select(keys), keys, join_type="left anti").select(entries.column_names)
+    return pa.concat_tables([entries, older])

@@ -18,7 +18,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import FileScanTask, ManifestGroupPlanner, Table, Transaction
 from pyiceberg.table.snapshots import Snapshot
 
-from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, read_deleted, write_deleted
+from lakewriter.aws.clients import LastingObjects
+from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, fold, read_newest, to_rows, write_deleted
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
 from lakewriter.commit.iceberg.merge_keys import RowReader, rank_alike, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
@@ -37,8 +38,8 @@ DELETES: Final = "deletes-"
 class KeyMerge:
     """The merge of one load, which may be tried on several versions of its table."""
 
-    def __init__(self, intent: Merge) -> None:
-        self._merge, self._intent = intent.merge, intent
+    def __init__(self, intent: Merge, lasting: LastingObjects) -> None:
+        self._merge, self._intent, self._lasting = intent.merge, intent, lasting
         self._loaded: pa.Table | None = None
         self._read: dict[str, pa.Table] = {}
         self._schema_id: int | None = None
@@ -75,8 +76,7 @@ class KeyMerge:
         keys = complete.select(list(reader.keys)).group_by(list(reader.keys)).aggregate([])
         tasks = list(_plan(table, reader, keys))
         live = [self._read_live(table, reader, task, keys) for task in tasks]
-        before = self._read_deleted_before(reader).drop_columns([UNTIL])
-        deleted = before.join(keys, list(reader.keys), join_type="left semi").select(complete.column_names)
+        deleted = self._read_deleted_before(reader, keys).select(complete.column_names)
         # Rule deleted-keys-keep-out
         rows = pa.concat_tables([complete, *_number_files(live, len(files), is_loaded=False), deleted])
         judged = judge(
@@ -112,26 +112,38 @@ class KeyMerge:
                 self._loaded = rank_alike(self._loaded, reader, files, self._merge.compared)
         return self._loaded.filter(pc.invert(_has_null(self._loaded, reader.keys)))
 
-    def _read_deleted_before(self, reader: RowReader) -> pa.Table:
-        """Read the keys that earlier loads have deleted, in the form of rows without a file."""
-        body = self._intent.read_deleted_before()
-        return read_deleted(body, reader, self._intent.started)
+    def _read_deleted_before(self, reader: RowReader, keys: pa.Table) -> pa.Table:
+        """Read those of the ``keys`` that earlier loads have deleted, in the form of rows without a file."""
+        entries = read_newest(self._read_objects(), reader, keys)
+        return to_rows(entries.filter(entries[DELETED]), reader, self._intent.started)
+
+    def _read_objects(self) -> list[bytes]:
+        keys = [keys.key for keys in self._intent.deleted_objects]
+        return [self._lasting.get(key, self._intent.read_deleted) for key in keys]
 
     def list_deleted_keys(self, table: Table, schema: Schema, files: list[DataFile]) -> bytes:
-        """Return the body of the object with the keys that are deleted after the load, each with its order and with the
-        time until which it keeps older rows out.
+        """Return the body of the load's object of deleted keys: the keys that the load deletes, those that it brings
+        back, and what the objects have that it folds.
 
-        The body depends only on the load's rows and on the previous object, so every process makes the same. Keys of
+        The body depends only on the load's rows and on the previous objects, so every process makes the same. Keys of
         rows that are older than the table's are included, and change nothing.
         """
         reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
-        loaded, before = self._read_loaded(table, reader, files), self._read_deleted_before(reader)
+        loaded = self._read_loaded(table, reader, files)
+        before = self._read_deleted_before(reader, loaded)
         until = self._intent.started + timedelta(seconds=self._merge.deleted_seconds)
         loaded = loaded.append_column(UNTIL, pa.repeat(pa.scalar(until, UNTIL_TYPE), len(loaded)))
-        # Rule deleted-keys-are-carried
         rows = pa.concat_tables([loaded, before.select(loaded.column_names)])
         newest = find_newest(rows, reader.keys, reader.orders, wins_ties=self._merge.wins_ties)
-        return write_deleted(newest.filter(newest[DELETED]), reader)
+        newest = newest.filter(newest[IS_LOADED])
+        back = newest.filter(pc.invert(newest[DELETED])).join(before, list(reader.keys), join_type="left semi")
+        changed = pa.concat_tables([newest.filter(newest[DELETED]), back.select(newest.column_names)])
+        objects = self._read_objects()[: self._merge.deleted_folds]
+        after = self._intent.deleted_after
+        assert after is not None
+        body = write_deleted(fold(changed, objects, reader, self._intent.started, after), reader, after)
+        self._lasting.put(after.key, body)
+        return body
 
     def _read_live(self, table: Table, reader: RowReader, task: FileScanTask, keys: pa.Table) -> pa.Table:
         path = task.file.file_path

@@ -87,17 +87,14 @@ class RowReader:
 
     def _read_batches(self, parquet: pq.ParquetFile, file: DataFile, among: pa.Table | None) -> Iterator[pa.Table]:
         names = self.find_names(parquet.schema_arrow, file)
-        sets = {} if among is None else {label: pc.unique(among[label]) for label in self.keys}
+        sets = {} if among is None else list_values(among, self.keys)
         start = 0
         for batch in parquet.iter_batches(batch_size=ROWS, columns=sorted(set(names.values()))):
             rows = self._take_columns(batch, names, file, start)
             # Rule keys-of-the-file
             start += len(batch)
             if among is not None:
-                may = (pc.is_in(rows[label], value_set=values) for label, values in sets.items())
-                rows = rows.filter(reduce(pc.and_, may))
-                if len(self.keys) > 1 and len(rows):
-                    rows = rows.join(among.select(list(self.keys)), list(self.keys), join_type="left semi")
+                rows = keep_keys(rows, among, sets)
             if len(rows):
                 yield rows.select(self.schema.names).cast(self.schema)
 
@@ -162,6 +159,20 @@ class RowReader:
                     return pa.scalar(value, pa.int32() if pa.types.is_date32(type_) else pa.int64()).cast(type_)
                 return pa.scalar(value, type_)
         return pa.scalar(None, type_)
+
+
+def list_values(rows: pa.Table, keys: Sequence[str]) -> dict[str, pa.Array]:
+    """Return the values of each column of the key."""
+    return {label: pc.unique(rows[label]) for label in keys}
+
+
+def keep_keys(rows: pa.Table, among: pa.Table, values: Mapping[str, pa.Array]) -> pa.Table:
+    """Return the rows with a key of ``among``, whose columns have these ``values``."""
+    rows = rows.filter(reduce(pc.and_, (pc.is_in(rows[label], value_set=one) for label, one in values.items())))
+    if len(values) > 1 and len(rows):
+        names = rows.column_names
+        rows = rows.join(among.select(list(values)), list(values), join_type="left semi").select(names)
+    return rows
 
 
 def rank_alike(rows: pa.Table, reader: RowReader, files: Sequence[DataFile], columns: Collection[str]) -> pa.Table:

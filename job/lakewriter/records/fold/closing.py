@@ -181,11 +181,7 @@ def _close_merge(state: TableState, intent: Merge, close: Close) -> dict[str, An
     changes, merge = _close_load(state, intent, close), intent.merge
     if close.is_abandoned and merge.deleted_keys is None:
         return changes
-    deleted = None
-    if merge.deleted_keys is not None:
-        until = intent.started + timedelta(seconds=merge.deleted_seconds)
-        deleted = DeletedKeys(job_id=intent.job_id, key=merge.deleted_keys, until=until)
-    return changes | {"deleted_keys": deleted}
+    return changes | {"deleted_keys": intent.deleted_after}
 
 
 def _close_refresh(state: TableState, intent: Refresh, close: Close) -> dict[str, Any]:
