@@ -14,6 +14,7 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from werkzeug.wrappers import Response
 
 from lakewriter.aws import Clients
+from lakewriter.commit.control import Control
 from lakewriter.commit.recover import recover
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SpecInvalidError
 from lakewriter.operate.compaction import Compaction
@@ -297,6 +298,27 @@ def test_given_up_change_is_none(begin, aws, catalog, loads):
     named = {name.source: name.name for name in users.state.names}
     # Beside earlier loads, the names that it has left in the catalog stay unused: two columns want the first of them.
     assert (named["a b"], named["a.b"]) == (("a_b_2", "a_b_3") if loads else ("a_b", "a_b_1"))
+
+
+def test_attempt_that_is_bound_while_the_one_before_it_is_given_up(begin, aws, monkeypatch):
+    """What is said holds for the state that is read last."""
+    users = begin("iceberg", "append")
+    real, again = Control.read_report, list[str]()
+
+    def bind() -> None:
+        cut_off(aws, lambda: users.try_load("late", id=[1, 9], at=[9, 9]), binds)
+
+    def read_report(self: Control, job_id: str) -> Any:
+        found = real(self, job_id)
+        if not again:
+            again.append(job_id)
+            bind()
+        return found
+
+    bind()
+    monkeypatch.setattr(Control, "read_report", read_report)
+    assert give_up(users, "late").startswith("undone")
+    assert (again, users.state.pending) == (["late"], None)
 
 
 EXPECTED: Final = {

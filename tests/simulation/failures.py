@@ -25,6 +25,7 @@ APART: Final = (
     "has not reached that STATE again",
     "the streams are not at the same one",
     "has rows of earlier syncs and no state of the source",
+    "in which the stream has no part: the source cannot be asked to send this one alone again",
 )
 """Messages of loads whose streams stand apart: a load was undone in some of its tables, its state was kept, its intent
 was lost, or a stream was left out for a while."""

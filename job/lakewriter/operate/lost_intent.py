@@ -16,7 +16,7 @@ from lakewriter.receipt import DeletedKeys
 from lakewriter.records.fold.closing import CloseBlindly, EndBlindly
 from lakewriter.records.state import Failure, Lost, Pending
 from lakewriter.report import ABANDONED_BLIND, TableReport, format_count
-from lakewriter.spec.load_ids import UNDO
+from lakewriter.spec.load_ids import REPLAY, UNDO
 
 _OVERTAKEN: Final = "nothing: another process brought it to its end meanwhile"
 
@@ -68,7 +68,7 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
             "which objects it was to replace (they stay until the next full refresh), and the names that it alone gave "
             "to columns (names: pins them). The cursor and the source's state were not moved, so the next load may "
             "read its rows again: see "
-            f"{control.table_id} in lakewriter status LAKE, and lakewriter reset LAKE"
+            f"{control.table_id} in lakewriter status LAKE, and lakewriter reset LAKE{_say_both(control, job_id)}"
         )
     # Rule blind-quarantine
     objects = {**objects, **_find_quarantined(control, pending)}
@@ -79,6 +79,16 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
     return (
         f"undone, without its intent: {shown} that it wrote deleted, the cursor as it was. What cannot be known: "
         "whether it wrote others; uploads that it did not complete are left to the bucket's lifecycle rule"
+    )
+
+
+def _say_both(control: Control, job_id: str) -> str:
+    """Say what becomes of a replay's files: this job id loads nothing again, and another replay would."""
+    if not job_id.startswith(REPLAY):
+        return ""
+    return (
+        f". The rows of a replay may be in the table and in {control.quarantine}/ too: before the next replay delete "
+        "there the files that were there when it ran, if readers see its rows"
     )
 
 

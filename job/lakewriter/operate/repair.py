@@ -83,7 +83,15 @@ def _abandon(control: Control, job_id: str, reason: str, clients: Clients) -> st
                 return done
         else:
             move_pending(control, Turn(pending, _choose_phase(control, pending, intent)))
+    return _say_end(control, job_id, files) or _abandon(control, job_id, reason, clients)
+
+
+def _say_end(control: Control, job_id: str, files: str) -> str:
+    """Say how the load that was pending has ended; blank where another attempt was bound meanwhile."""
     report = control.read_report(job_id)
+    # What is said holds for the state that is read last.
+    if find_pending(control, job_id) is not None:
+        return ""
     if job_id.startswith(UNDO):
         return "given up: the load that it was to take out stays" if report is None else "nothing: it is done"
     if report is None:
