@@ -10,7 +10,7 @@ from lakewriter.dialects.airbyte.settings import AirbyteDestination, AirbyteS3, 
 from lakewriter.dialects.common.config_file import CONFIG_FILE, read_config_file, read_named
 from lakewriter.dialects.common.dialect import ForeignFiles
 from lakewriter.dialects.common.foreign_files import DESTINATION, refuse_other
-from lakewriter.dialects.common.source_files import Location, Position, SourceFile
+from lakewriter.dialects.common.source_files import Location, Position, SpecFile
 from lakewriter.dialects.common.yaml_text import Document
 
 TYPES: dict[str, type[AirbyteDestination]] = {"airbyte-s3": AirbyteS3, "heropixel-s3": HeroPixelS3}
@@ -24,7 +24,7 @@ def read_files(document: Document, kinds: ForeignFiles) -> tuple[Document, tuple
     kind = TYPES.get(str(destination.get("type"))) if isinstance(destination, dict) else None
     if kind is not None:
 
-        def drop_unknown(file: SourceFile, content: dict[str, Any]) -> dict[str, Any]:
+        def drop_unknown(file: SpecFile, content: dict[str, Any]) -> dict[str, Any]:
             refuse_other(file, (CONFIG, API, DESTINATION), document.describe_position(CONFIG_FILE), kinds)
             content_kept, unknown = split_known_keys(kind, content)
             warnings.extend(

@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lakewriter.dialects.common.source_files import Location, Position, SourceFile, read_json, require_mapping
+from lakewriter.dialects.common.source_files import Location, Position, SpecFile, read_json, require_mapping
 from lakewriter.dialects.common.yaml_text import Document, require_file_name
 
 CONFIG_FILE: Location = ("destination", "config_file")
 
-SelectKnown = Callable[[SourceFile, dict[str, Any]], dict[str, Any]]
+SelectKnown = Callable[[SpecFile, dict[str, Any]], dict[str, Any]]
 """Selects the part of a file's content that is taken."""
 FindRoot = Callable[[Mapping[str, Any]], Location]
 """Finds the destination's keys in a file."""
 
 
-def read_named(document: Document, location: Location) -> tuple[SourceFile, dict[str, Any]]:
+def read_named(document: Document, location: Location) -> tuple[SpecFile, dict[str, Any]]:
     """Return the JSON file whose name is at ``location``, and its content."""
     file = read_json(document.folder / require_file_name(document, location), document.describe_position(location))
     return file, require_mapping(file, "a JSON object")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lakewriter.dialects.common.source_files import SourceFile
+from lakewriter.dialects.common.source_files import SpecFile
 from lakewriter.dialects.common.yaml_text import Document
 from lakewriter.errors import SpecInvalidError
 
@@ -39,7 +39,7 @@ def refuse_foreign(document: Document, kinds: Sequence[ForeignFile]) -> None:
 
 
 def refuse_other(
-    file: SourceFile, expected: Collection[ForeignFile], position: str, kinds: Sequence[ForeignFile]
+    file: SpecFile, expected: Collection[ForeignFile], position: str, kinds: Sequence[ForeignFile]
 ) -> None:
     """Raise ``SPEC_INVALID`` where the file named at ``position`` is another of a vendor's."""
     kind = recognise_file(file.content, kinds)

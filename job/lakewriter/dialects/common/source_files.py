@@ -35,7 +35,7 @@ def describe_kind(value: Any) -> str:
     return _KINDS.get(type(value), "a date")
 
 
-class SourceFile:
+class SpecFile:
     """One file: its name, its content, and where in the content each key is."""
 
     def __init__(self, name: str, content: Any, node: Node | None = None, text: str = "") -> None:
@@ -72,7 +72,7 @@ class SourceFile:
 class Position:
     """A key's place in a file."""
 
-    file: SourceFile
+    file: SpecFile
     steps: Location = ()
 
     def get_child(self, *steps: str | int) -> "Position":
@@ -83,7 +83,7 @@ class Position:
         return self.file.describe_position(self.steps)
 
 
-def read_yaml(path: Path, called: str = "") -> SourceFile:
+def read_yaml(path: Path, called: str = "") -> SpecFile:
     """Return the YAML or JSON file at ``path``; ``called`` is the key that names it."""
     name = path.name
     text = _read_text(path, called, MAX_MIB)
@@ -91,10 +91,10 @@ def read_yaml(path: Path, called: str = "") -> SourceFile:
         node = compose(text)
     except YamlProblemError as problem:
         raise SpecInvalidError(f"{name}:{problem.line}: {problem.text}.") from problem
-    return SourceFile(name, None if node is None else to_python(node), node)
+    return SpecFile(name, None if node is None else to_python(node), node)
 
 
-def read_json(path: Path, called: str = "") -> SourceFile:
+def read_json(path: Path, called: str = "") -> SpecFile:
     """Return the JSON file at ``path``; ``called`` is the key that names it."""
     text = _read_text(path, called, MAX_JSON_MIB)
     try:
@@ -108,10 +108,10 @@ def read_json(path: Path, called: str = "") -> SourceFile:
             "other."
         ) from error
     _refuse_unbounded(path.name, content)
-    return SourceFile(path.name, content, text=text)
+    return SpecFile(path.name, content, text=text)
 
 
-def require_mapping(file: SourceFile, expected: str = "a mapping") -> dict[str, Any]:
+def require_mapping(file: SpecFile, expected: str = "a mapping") -> dict[str, Any]:
     """Return the content where it is a mapping."""
     if not isinstance(file.content, dict):
         raise SpecInvalidError(f"{file.name}: the file holds {describe_kind(file.content)}, expected {expected}.")

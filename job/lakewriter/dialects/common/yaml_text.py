@@ -11,7 +11,7 @@ import yaml
 from lakewriter.dialects.common.source_files import (
     Location,
     Position,
-    SourceFile,
+    SpecFile,
     describe_kind,
     read_yaml,
     require_mapping,
@@ -23,7 +23,7 @@ from lakewriter.errors import SpecInvalidError
 class Document:
     """The file's content. ``origins`` has the file and the place of values that come from another file."""
 
-    file: SourceFile
+    file: SpecFile
     folder: Path
     data: Mapping[str, Any]
     origins: Mapping[Location, Position] = field(default_factory=dict)
@@ -63,7 +63,7 @@ def list_stages(path: Path) -> tuple[str, ...]:
     return tuple(map(str, stages)) if isinstance(stages, dict) else ()
 
 
-def _read_overrides(data: Mapping[str, Any], stage: str, file: SourceFile) -> Mapping[str, Any]:
+def _read_overrides(data: Mapping[str, Any], stage: str, file: SpecFile) -> Mapping[str, Any]:
     deployment = data.get("deployment")
     stages = deployment.get("stages") if isinstance(deployment, dict) else None
     if not isinstance(stages, dict) or stage not in stages:
