@@ -60,6 +60,14 @@ def another(name, kind, *, required=False):
     return lambda schema: schema["fields"].append({"id": 50, "name": name, "required": required, "type": kind})
 
 
+def defaulted(*, initial, write):
+    def apply(schema):
+        another("more", "int")(schema)
+        schema["fields"][-1] |= {"initial-default": initial, "write-default": write}
+
+    return apply
+
+
 def identify(schema):
     schema["fields"][0]["required"] = True
     schema["identifier-field-ids"] = [1]
@@ -100,7 +108,12 @@ FINE = None
 CHANGED = [
     # what others did; what a load that begins then says, what one says whose files are there already (None: committed)
     ("nothing", lambda metadata: None, FINE, FINE),
-    ("version 3", version(3), "has format version 3, expected at most 2", "has format version 3, expected at most 2"),
+    ("version 3", version(3), FINE, FINE),
+    ("version 3, no row ids", lambda metadata: metadata.update({"format-version": 3}), "without next-row-id",
+     "without next-row-id"),
+    ("a column with a default", columns(defaulted(initial=5, write=5)), FINE, FINE),
+    ("a column with a default for new rows", columns(defaulted(initial=None, write=5)),
+     "has column 'more', which the load does not write: new rows must have its default 5", FINE),
     ("version 4", version(4), "PyIceberg cannot load table db.t", "PyIceberg cannot load table db.t"),
     ("a branch and a tag", branch, FINE, FINE),
     ("a sort order", sort, FINE, FINE),

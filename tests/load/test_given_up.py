@@ -336,12 +336,12 @@ EXPECTED: Final = {
 def test_what_could_not_be_finished_is_not_begun(begin, kind):
     """What a load asks of its table before it stages, every change asks before it is bound."""
     users = begin("iceberg", kind)
-    upgrade(users)
+    edit_metadata(users, lambda metadata: metadata["properties"].update({"encryption.key-id": "k"}))
     before = users.state
     with pytest.raises(SchemaIncompatibleError) as refused:
         act(users, kind)
-    assert "has format version 3, expected at most 2" in refused.value.message
-    assert "A version never goes back: copy the table" in refused.value.remedy
+    assert "is encrypted with key 'k'" in refused.value.message
+    assert "UNSET TBLPROPERTIES ('encryption.key-id')" in refused.value.remedy
     assert users.state.model_dump(exclude={"write", "running"}) == before.model_dump(exclude={"write", "running"})
     assert users.state.pending is None
 

@@ -6,6 +6,7 @@ from typing import Final
 from tests.simulation.mutation import Mutation
 
 _COMPACTED: Final = "tests/load/test_compacted.py -k "
+_FORMAT3: Final = "tests/iceberg/test_format3.py -k test_random_changes"
 _LATE: Final = "tests/operate/test_late_calls.py -k "
 
 LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
@@ -14,6 +15,16 @@ LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "and is_unchanged(began, state, exclusive=intent.depends())",
         kinds="merged",
         held_by="tests/commit/test_attempt.py -k test_what_may_change_before_a_change_is_bound",
+    ),
+    "row-ids-inherited": Mutation(
+        "a manifest that is written again keeps the ids that its rows have",
+        "next_id = None",
+        held_by=_FORMAT3,
+    ),
+    "row-ids-assigned": Mutation(
+        "rows that have ids get no others",
+        "if True:\n    prepared[15] = self.next_row_id\n    self.next_row_id += prepared.added_rows_count",
+        held_by=_FORMAT3,
     ),
     "compacted-deletes-stay": Mutation(
         "deletes that a compaction has applied must still be in the table when it is committed",

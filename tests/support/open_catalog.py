@@ -263,7 +263,7 @@ class OpenCatalog:
     def _store(self, namespace: str, name: str, metadata: TableMetadata) -> Response:
         location = f"{metadata.location.rstrip('/')}/metadata/{uuid.uuid4()}.metadata.json"
         key = location.removeprefix(f"s3://{self.bucket}/")
-        body = metadata.model_dump_json(by_alias=True, exclude_none=True).encode()
+        body = json.dumps(read_metadata(metadata)).encode()
         self.aws.client("s3").put_object(Bucket=self.bucket, Key=key, Body=body)
         self.tables[namespace, name] = Entry(metadata, location)
         return self._shown(self.tables[namespace, name])

@@ -295,6 +295,7 @@ class UndoPlanner:
             self.notes.append("its snapshot was rolled back: none of its rows are in the table")
             undone = undone.model_copy(update={"is_absent": True})
         elif missing:
+            writer.require_deletable(intent)
             undone = undone.model_copy(update={"column": self._choose_column(intent, missing)})
         return replace(plan, undone=undone, view="snapshot")
 

@@ -31,9 +31,9 @@ from lakewriter.commit.iceberg.manifests import (
     read_live_entries,
 )
 from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_deletes
-from lakewriter.commit.iceberg.obstacles import is_written_by_library, require_changeable, require_committable
+from lakewriter.commit.iceberg.obstacles import require_changeable, require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
-from lakewriter.commit.iceberg.removal import commit_undo
+from lakewriter.commit.iceberg.removal import commit_undo, require_deletable
 from lakewriter.commit.iceberg.schema_evolution import count_loads
 from lakewriter.commit.iceberg.snapshot_presence import (
     GIVES_UP,
@@ -202,8 +202,7 @@ class IcebergTables:
     def decide(self, intent: Intent, number: int) -> bool | None:
         """See ``CatalogWriter``. A change that the table lacks becomes impossible, since its number is used without it,
         in a snapshot that changes nothing. A process that has begun its commit before is refused, since a commit names
-        the snapshot that it follows; any other one finds the number. If the library cannot write the table at all, no
-        process can commit the change."""
+        the snapshot that it follows; any other one finds the number."""
         table = self._table.load()
         if table is None or not is_same_table(table, intent):
             return False
@@ -218,8 +217,6 @@ class IcebergTables:
                 # Rule given-up-snapshot
                 StreamedRewrite(transaction, seen.io, lambda: iter(()), {GIVES_UP: intent.job_id}, ()).commit()
 
-        if not is_used(table) and not is_written_by_library(table):
-            return False
         return not is_given_up(self._table.change(table, is_used, use_up), intent)
 
     def find_missing(self, intent: Intent) -> list[str]:
@@ -228,6 +225,10 @@ class IcebergTables:
         table = _require_same_table(self._table.load(), intent)
         locations = frozenset(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
         return sorted(locations.difference(list_data_files(table, table.current_snapshot())))
+
+    def require_deletable(self, intent: Intent) -> None:
+        """Raise ``SCHEMA_INCOMPATIBLE`` where rows of the load could not be deleted from files that were rewritten."""
+        require_deletable(_require_same_table(self._table.load(), intent))
 
     def explain_absence(self, intent: Intent) -> str | None:
         """See ``CatalogWriter``: the table may have been rolled back or dropped."""

@@ -15,6 +15,7 @@ from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.added_files import find_schema, make_data_files
 from lakewriter.commit.iceberg.iceberg_tables import drop_history
 from lakewriter.commit.iceberg.manifests import StreamedRewrite
+from lakewriter.commit.iceberg.merge import require_mergeable
 from lakewriter.commit.iceberg.merge_keys import ROWS, open_parquet
 from lakewriter.commit.iceberg.snapshot_presence import make_summary, note_counts, walk_ancestors
 from lakewriter.records.actions import IcebergAction
@@ -30,6 +31,7 @@ def commit_compaction(table: Table, intent: Intent, effects: Effects, number: in
     compact = effects.work
     assert isinstance(intent.catalog, IcebergAction)
     assert isinstance(compact, CompactIntent)
+    require_mergeable(table, "files are replaced")
     live = _Live(table, compact)
     # Rule compacted-spec
     is_of_spec = table.spec().spec_id == intent.catalog.spec_id

@@ -11,10 +11,12 @@ from pyiceberg.catalog.rest import CREDENTIAL, RestCatalog
 from pyiceberg.catalog.rest.auth import AuthManager, NoopAuthManager
 from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Properties
 
 from lakewriter import aws
+from lakewriter.commit.iceberg import format3
 from lakewriter.commit.iceberg.catalog_errors import CONNECT, explain_errors, read_status
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.rest_services import make_sign_in
@@ -52,6 +54,10 @@ class _OwnFiles:
 
 class _Glue(_OwnFiles, GlueCatalog):
     """Sends a commit once: after a lost answer the library's own retries would append the load again."""
+
+    @staticmethod
+    def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
+        format3.write_metadata(metadata, io, metadata_path)
 
     def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
         """See ``Catalog``."""

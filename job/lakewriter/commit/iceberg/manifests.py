@@ -1,7 +1,7 @@
 """Write the manifests of a load of any number of files, and read manifests, one entry at a time."""
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Any, ClassVar, Final, NamedTuple, cast
+from typing import ClassVar, Final, NamedTuple, cast
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import FileIO
@@ -10,27 +10,33 @@ from pyiceberg.manifest import (
     MANIFEST_ENTRY_SCHEMAS,
     DataFile,
     DataFileContent,
-    FileFormat,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
     ManifestWriter,
     ManifestWriterV2,
+    write_manifest,
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
+from pyiceberg.table.update import (
+    AddSnapshotUpdate,
+    AssertRefSnapshotId,
+    SetSnapshotRefUpdate,
+    UpdatesAndRequirements,
+)
 from pyiceberg.table.update.snapshot import _MergeAppendFiles
 from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_int
 
+from lakewriter.commit.iceberg import format3
+
 ENTRIES: Final = 250
 """After how many entries a manifest's size is looked at, as Iceberg's Java does:
 https://github.com/apache/iceberg/blob/main/core/src/main/java/org/apache/iceberg/RollingManifestWriter.java"""
-
-_ENUMS: Final[dict[int, Any]] = {0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent}
-"""By field id, as ``ManifestFile.fetch_manifest_entry`` has them."""
 
 
 class StreamedAppend(_MergeAppendFiles):
@@ -52,6 +58,74 @@ class StreamedAppend(_MergeAppendFiles):
 
     def _manifests(self) -> list[ManifestFile]:
         return self._process_manifests([*self._write_manifests(), *self._existing_manifests()])
+
+    def _existing_manifests(self) -> list[ManifestFile]:
+        return [one for one in self._read_manifests() if one.has_added_files() or one.has_existing_files()]
+
+    def _read_manifests(self) -> list[ManifestFile]:
+        """Return the manifests of the snapshot that this one follows."""
+        metadata, parent = self._transaction.table_metadata, self._parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
+        if snapshot is None:
+            return []
+        is_of_3 = metadata.format_version == format3.VERSION
+        return format3.read_manifests(snapshot, self._io) if is_of_3 else snapshot.manifests(self._io)
+
+    def new_manifest_writer(
+        self, spec: PartitionSpec, content: ManifestContent = ManifestContent.DATA
+    ) -> ManifestWriter:
+        """Open a manifest of the table's format version, for files of data or with deletes."""
+        metadata, output = self._transaction.table_metadata, self.new_manifest_output()
+        common = (spec, metadata.schema(), output, self._snapshot_id, self._compression)
+        if metadata.format_version == format3.VERSION:
+            return format3.ManifestWriter3(*common, content)
+        if content == ManifestContent.DELETES:
+            return DeletesWriter(*common)
+        return write_manifest(metadata.format_version, *common)
+
+    def _commit(self) -> UpdatesAndRequirements:
+        if self._transaction.table_metadata.format_version != format3.VERSION:
+            return super()._commit()
+        snapshot, parent = self._write_snapshot(), self._parent_snapshot_id
+        before = self._transaction.table_metadata.refs.get(MAIN_BRANCH)
+        branch = SetSnapshotRefUpdate(
+            snapshot_id=snapshot.snapshot_id,
+            ref_name=MAIN_BRANCH,
+            type=SnapshotRefType.BRANCH,
+            max_ref_age_ms=before.max_ref_age_ms if before else None,
+            max_snapshot_age_ms=before.max_snapshot_age_ms if before else None,
+            min_snapshots_to_keep=before.min_snapshots_to_keep if before else None,
+        )
+        unchanged = AssertRefSnapshotId(snapshot_id=parent, ref=MAIN_BRANCH)
+        return (AddSnapshotUpdate(snapshot=snapshot), branch), (unchanged,)
+
+    def _write_snapshot(self) -> Snapshot:
+        """Write the manifests and their list as format version 3 has them; see ``_SnapshotProducer._commit``."""
+        metadata, manifests = self._transaction.table_metadata, self._manifests()
+        name = f"snap-{self._snapshot_id}-0-{self.commit_uuid}.avro"
+        location = self._transaction._table.location_provider().new_metadata_location(name)
+        self._written_manifest_lists.append(location)
+        first_row_id = format3.find_next_row_id(metadata)
+        writer = format3.ManifestListWriter3(
+            self._io.new_output(location),
+            self._snapshot_id,
+            self._parent_snapshot_id,
+            metadata.next_sequence_number(),
+            self._compression,
+            first_row_id,
+        )
+        with writer:
+            writer.add_manifests(manifests)
+        return Snapshot(
+            snapshot_id=self._snapshot_id,
+            parent_snapshot_id=self._parent_snapshot_id,
+            sequence_number=metadata.next_sequence_number(),
+            manifest_list=location,
+            summary=self._summary(self.snapshot_properties),
+            schema_id=metadata.current_schema_id,
+            first_row_id=first_row_id,
+            added_rows=writer.next_row_id - first_row_id,
+        )
 
     def _write_manifests(self) -> Iterator[ManifestFile]:
         metadata, files = self._transaction.table_metadata, self._files()
@@ -117,10 +191,7 @@ class StreamedReplacement(StreamedAppend):
     operation: ClassVar = Operation.OVERWRITE
 
     def _manifests(self) -> list[ManifestFile]:
-        added = list(self._write_manifests())
-        parent = self._parent_snapshot_id
-        snapshot = None if parent is None else self._transaction.table_metadata.snapshot_by_id(parent)
-        before = [] if snapshot is None else snapshot.manifests(self._io)
+        added, before = list(self._write_manifests()), self._read_manifests()
         gone = (self._write_gone(manifest) if self._may_remove_from(manifest) else manifest for manifest in before)
         return self._process_manifests([*added, *(manifest for manifest in gone if manifest is not None)])
 
@@ -133,7 +204,7 @@ class StreamedReplacement(StreamedAppend):
             return None
         if not any(map(self._removes, entries)):
             return manifest
-        with self._open_writer(manifest, spec) as writer:
+        with self.new_manifest_writer(spec, manifest.content) as writer:
             for entry in entries:
                 goes = self._removes(entry)
                 if goes:
@@ -149,12 +220,6 @@ class StreamedReplacement(StreamedAppend):
                 )
         return writer.to_manifest_file()
 
-    def _open_writer(self, manifest: ManifestFile, spec: PartitionSpec) -> ManifestWriter:
-        if _has_data(manifest):
-            return self.new_manifest_writer(spec)
-        schema, output = self._transaction.table_metadata.schema(), self.new_manifest_output()
-        return DeletesWriter(spec, schema, output, self._snapshot_id, self._compression)
-
     def _may_remove_from(self, manifest: ManifestFile) -> bool:
         return True
 
@@ -163,8 +228,8 @@ class StreamedReplacement(StreamedAppend):
 
 
 class StreamedPartitions(StreamedReplacement):
-    """Replaces the data files of ``partitions``, which have the table's present partition spec. Files with deletes
-    stay: they do not apply to newer files."""
+    """Replaces the data files of ``partitions``, which have the table's present partition spec. Their deletion vectors
+    leave with them. Other files with deletes stay: they do not apply to newer files."""
 
     def __init__(
         self,
@@ -178,16 +243,16 @@ class StreamedPartitions(StreamedReplacement):
         self._partitions = partitions
 
     def _may_remove_from(self, manifest: ManifestFile) -> bool:
-        return _has_data(manifest)
+        return _has_data(manifest) or isinstance(manifest, format3.ManifestFile3)
 
     def _removes(self, entry: ManifestEntry) -> bool:
-        return entry.data_file.partition in self._partitions
+        file = entry.data_file
+        goes = file.content == DataFileContent.DATA or format3.find_deleted_from(file) is not None
+        return goes and file.partition in self._partitions
 
 
-class StreamedRewrite(StreamedReplacement):
-    """Replaces the files at ``locations``, of data and of deletes, by others with the same rows."""
-
-    operation: ClassVar = Operation.REPLACE
+class StreamedRemoval(StreamedReplacement):
+    """Takes the files at ``locations`` out, of data and of deletes, with the deletion vectors of these data files."""
 
     def __init__(
         self,
@@ -201,7 +266,14 @@ class StreamedRewrite(StreamedReplacement):
         self._locations = locations
 
     def _removes(self, entry: ManifestEntry) -> bool:
-        return entry.data_file.file_path in self._locations
+        file = entry.data_file
+        return file.file_path in self._locations or format3.find_deleted_from(file) in self._locations
+
+
+class StreamedRewrite(StreamedRemoval):
+    """Replaces the files at ``locations``, of data and of deletes, by others with the same rows."""
+
+    operation: ClassVar = Operation.REPLACE
 
     def _summary(self, snapshot_properties: dict[str, str] | None = None) -> Summary:
         # The library makes no summary of a replace; the summary of an overwrite has the same sums.
@@ -230,7 +302,7 @@ def read_entries(manifest: ManifestFile, io: FileIO) -> Iterator[Entry]:
     """Yield a manifest's entries, those of removed files too; the library's own reader holds all of them."""
     schema = MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION]
     input_file = io.new_input(manifest.manifest_path)
-    with AvroFile[ManifestEntry](input_file, schema, {-1: ManifestEntry, 2: DataFile}, _ENUMS) as entries:
+    with AvroFile[ManifestEntry](input_file, schema, {-1: ManifestEntry, 2: DataFile}, format3.ENUMS) as entries:
         for entry in entries:
             file = entry.data_file
             # The specification lets an entry inherit the id.

@@ -22,7 +22,7 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.typedef import Record
 
-from lakewriter.commit.iceberg.manifests import DeletesWriter, StreamedAppend
+from lakewriter.commit.iceberg.manifests import StreamedAppend
 
 PATH_ID: Final = 2147483546
 POSITION_ID: Final = 2147483545
@@ -109,8 +109,7 @@ class StreamedMerge(StreamedAppend):
             yield self._write_delete_manifest(metadata.specs()[spec_id], entries)
 
     def _write_delete_manifest(self, spec: PartitionSpec, entries: Sequence[ManifestEntry]) -> ManifestFile:
-        schema, output = self._transaction.table_metadata.schema(), self.new_manifest_output()
-        with DeletesWriter(spec, schema, output, self._snapshot_id, self._compression) as writer:
+        with self.new_manifest_writer(spec, ManifestContent.DELETES) as writer:
             for entry in entries:
                 writer.add_entry(entry)
         return writer.to_manifest_file()

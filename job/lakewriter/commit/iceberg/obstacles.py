@@ -8,9 +8,10 @@ from typing import Any, Final, cast
 import pyarrow as pa
 import pyarrow.types as pt
 from pyiceberg.io import FileIO, InputFile, OutputFile, OutputStream
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
 from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.table.metadata import TableMetadataV3
 from pyiceberg.table.update import update_table_metadata
 from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_int
@@ -19,11 +20,10 @@ from lakewriter.commit.iceberg.catalog_errors import explain_limits
 from lakewriter.commit.iceberg.file_io import split
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.iceberg_tables import drop_history
+from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.records.changes import Intent
 
-HIGHEST_VERSION: Final = 2
-"""PyIceberg writes no manifests of version 3, whose rows have lineage."""
 NO_WAY_BACK: Final = "A version never goes back: copy the table into one with 'format-version'='2'"
 
 _UNSET: Final = "ALTER TABLE {} UNSET TBLPROPERTIES ('{}')"
@@ -57,11 +57,6 @@ def require_changeable(table: Table, bucket: str, name: str) -> None:
         _rehearse_append(table)
 
 
-def is_written_by_library(table: Table) -> bool:
-    """Return whether PyIceberg writes tables of this format version."""
-    return table.format_version <= HIGHEST_VERSION
-
-
 def require_committable(table: Table, intent: Intent, written: Schema, name: str) -> None:
     """Raise the same for a load whose files are staged; ``written`` is the schema that they were encoded with."""
     bucket = intent.access.bucket
@@ -73,11 +68,11 @@ def require_committable(table: Table, intent: Intent, written: Schema, name: str
 
 
 def _find_table_obstacles(table: Table, bucket: str, name: str) -> Iterator[tuple[str, str]]:
-    properties, version = table.properties, table.format_version
-    if not is_written_by_library(table):
+    properties, metadata = table.properties, table.metadata
+    if isinstance(metadata, TableMetadataV3) and metadata.next_row_id is None:
         yield (
-            f"has format version {version}, expected at most {HIGHEST_VERSION}",
-            NO_WAY_BACK,
+            f"has format version {metadata.format_version} without next-row-id, which gives new rows their ids",
+            "Write its metadata again with an engine that sets it, such as Spark",
         )
     if key := properties.get("encryption.key-id"):
         yield (
@@ -90,10 +85,10 @@ def _find_table_obstacles(table: Table, bucket: str, name: str) -> Iterator[tupl
             _UNSET.format(name, TableProperties.WRITE_PY_LOCATION_PROVIDER_IMPL),
         )
         return
-    metadata = table.location_provider().new_metadata_location("")
-    if not metadata.startswith(("s3://", "s3a://", "s3n://")) or split(metadata)[0] != bucket:
+    location = table.location_provider().new_metadata_location("")
+    if not location.startswith(("s3://", "s3a://", "s3n://")) or split(location)[0] != bucket:
         yield (
-            f"keeps its metadata in {metadata!r}, expected a location in bucket {bucket!r}",
+            f"keeps its metadata in {location!r}, expected a location in bucket {bucket!r}",
             _UNSET.format(name, TableProperties.WRITE_METADATA_PATH),
         )
 
@@ -115,6 +110,13 @@ def _find_column_obstacles(
             yield (
                 f"requires column {column!r}, which the load does not write",
                 f"ALTER TABLE {name} ALTER COLUMN {column} DROP NOT NULL",
+            )
+    for field in existing.fields:
+        if field.write_default != field.initial_default and field.name.lower() not in written:
+            yield (
+                f"has column {field.name!r}, which the load does not write: new rows must have its default "
+                f"{field.write_default!r}, and readers would find {field.initial_default!r}",
+                "Load that column as well",
             )
     with explain_limits(f"read {TableProperties.DEFAULT_NAME_MAPPING} of {name}"):
         table.name_mapping()
@@ -186,11 +188,7 @@ def _rehearse_append(table: Table) -> None:
         property_as_int(properties, setting)
     trial = drop_history(table, _Rehearsal(table.io))
     transaction = Transaction(trial)
-    # Its settings are read here; the manifests that it might merge are not.
-    transaction.update_snapshot().merge_append()
-    append = transaction.update_snapshot().fast_append()
-    append.append_data_file(_make_any_file(table))
-    append.commit()
+    _TrialAppend(transaction, trial.io, lambda: iter([_make_any_file(table)]), {}).commit()
     update_table_metadata(trial.metadata, transaction._updates, metadata_location=table.metadata_location)
 
 
@@ -206,6 +204,13 @@ def _make_any_file(table: Table) -> DataFile:
     )
     file.spec_id = spec.spec_id
     return file
+
+
+class _TrialAppend(StreamedAppend):
+    """An append that reads its settings, and not the manifests that it might merge."""
+
+    def _process_manifests(self, manifests: list[ManifestFile]) -> list[ManifestFile]:
+        return manifests
 
 
 class _Rehearsal(FileIO):

@@ -3,30 +3,28 @@
 The objects stay, since older snapshots have them: they go when those snapshots expire.
 """
 
-from collections.abc import Iterator
+from typing import Final
 
 from pyiceberg.expressions import EqualTo
-from pyiceberg.manifest import DataFile, DataFileContent
 from pyiceberg.table import Table
 from pyiceberg.table.update.snapshot import ManageSnapshots
 
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.iceberg_tables import drop_history
-from lakewriter.commit.iceberg.manifests import StreamedAppend
+from lakewriter.commit.iceberg.manifests import StreamedAppend, StreamedRemoval, list_data_files
 from lakewriter.commit.iceberg.snapshot_presence import UNDOES, find_change_since, make_summary
-from lakewriter.errors import CommitUnknownError
+from lakewriter.errors import CommitUnknownError, SchemaIncompatibleError
 from lakewriter.records.changes import Effects, Intent
 from lakewriter.records.facets import UndoneLoad
 from lakewriter.report import format_count
 
+HIGHEST_OF_LIBRARY: Final = 2
+"""The highest format version whose data files PyIceberg writes again."""
 
-def _find_live_files(table: Table, locations: frozenset[str]) -> Iterator[DataFile]:
-    """Yield the files at ``locations`` that the current snapshot has."""
-    snapshot = table.current_snapshot()
-    for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
-        for entry in manifest.fetch_manifest_entry(table.io):
-            if entry.data_file.content == DataFileContent.DATA and entry.data_file.file_path in locations:
-                yield entry.data_file
+
+def _find_live_files(table: Table, load: UndoneLoad) -> frozenset[str]:
+    """Return the load's files that the current snapshot has."""
+    return frozenset(load.locations).intersection(list_data_files(table, table.current_snapshot()))
 
 
 def is_current(table: Table, intent: Intent, load: UndoneLoad) -> bool:
@@ -71,7 +69,18 @@ def is_rewritten(table: Table, load: UndoneLoad) -> bool:
     rows by, since it was planned while the table had all of the load's files."""
     if load.column is not None or load.is_absent:
         return False
-    return len(list(_find_live_files(table, frozenset(load.locations)))) < len(load.locations)
+    return len(_find_live_files(table, load)) < len(load.locations)
+
+
+def require_deletable(table: Table) -> None:
+    """Raise ``SCHEMA_INCOMPATIBLE`` where rows cannot be deleted by a column's value: PyIceberg writes their files
+    again, which it does not do for format version 3."""
+    if table.format_version > HIGHEST_OF_LIBRARY:
+        raise SchemaIncompatibleError(
+            f"Iceberg table {'.'.join(table.name())} has format version {table.format_version}, expected at most "
+            f"{HIGHEST_OF_LIBRARY}: the load's files were rewritten, and its rows are deleted by writing files again.",
+            remedy="Delete the rows that have the load's job id with another engine, such as Spark.",
+        )
 
 
 def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> None:
@@ -80,7 +89,7 @@ def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> Non
     Where files were rewritten since, the rows with the load's job id are deleted from those that have them now.
     ``COMMIT_UNKNOWN`` where they were rewritten after the undo was planned, and nothing identifies the rows.
     """
-    live = list(_find_live_files(table, frozenset(load.locations)))
+    live = _find_live_files(table, load)
     # Rule undo-of-rewritten-files
     if is_rewritten(table, load):
         raise CommitUnknownError(
@@ -92,11 +101,11 @@ def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> Non
             ),
         )
     summary = make_summary(intent) | {UNDOES: load.job_id}
+    if len(live) < len(load.locations) and load.column is not None:
+        require_deletable(table)
     with drop_history(table).transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
         if len(live) < len(load.locations) and load.column is not None:
             transaction.delete(EqualTo(term=load.column, value=load.job_id), snapshot_properties=summary)
         elif live:
-            with transaction.update_snapshot(snapshot_properties=summary).overwrite() as overwrite:
-                for file in live:
-                    overwrite.delete_data_file(file)
+            StreamedRemoval(transaction, table.io, lambda: iter(()), summary, live).commit()
