@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,16 +41,19 @@ class Postgresql:
 
 
 @contextmanager
-def serving() -> Iterator[Postgresql]:
-    """An empty database, its server in Tokyo's time zone; skipped where there is no PostgreSQL."""
+def serving(*settings: str) -> Iterator[Postgresql]:
+    """An empty database, its server in Tokyo's time zone; skipped where there is no PostgreSQL.
+
+    ``settings`` are more of the server's, such as ``wal_level=logical``.
+    """
     programs = _programs()
     # Not in pytest's folder, which no other user may enter.
-    with tempfile.TemporaryDirectory() as folder, _started(programs, Path(folder), _user(folder)) as port:
+    with tempfile.TemporaryDirectory() as folder, _started(programs, Path(folder), _user(folder), settings) as port:
         yield Postgresql(programs, port)
 
 
 @contextmanager
-def _started(programs: Path, folder: Path, user: str | None) -> Iterator[int]:
+def _started(programs: Path, folder: Path, user: str | None, settings: Sequence[str]) -> Iterator[int]:
     data = folder / "data"
     started = [str(programs / "pg_ctl"), "-D", str(data), "-w", "-l", str(folder / "log")]
     _run(
@@ -60,6 +63,7 @@ def _started(programs: Path, folder: Path, user: str | None) -> Iterator[int]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = f"-p {port} -F -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c timezone=Asia/Tokyo"
+    options += "".join(f" -c {setting}" for setting in settings)
     _run([*started, "-o", options, "start"], user)
     try:
         yield port

@@ -1,0 +1,235 @@
+"""A real PostgreSQL, Debezium's connector in Kafka Connect, a real broker, and a continuous run: the merged table
+becomes what the database is, whichever of them is killed meanwhile."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from pyiceberg.catalog import load_catalog
+
+from tests.interop import postgresql
+from tests.interop.brokers import CONNECTOR, KAFKA, broker, jars_of
+from tests.interop.servers import free_port
+from tests.load.lakes import BUCKET, ROOT
+
+pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(1800)]
+
+DEBEZIUM: Final = (
+    "io.debezium:debezium-connector-postgres:3.0.8.Final",
+    f"org.apache.kafka:connect-runtime:{KAFKA}",
+    f"org.apache.kafka:connect-json:{KAFKA}",
+    f"org.apache.kafka:kafka_2.13:{KAFKA}",
+)
+TABLE: Final = """
+CREATE TABLE orders (id INT PRIMARY KEY, name TEXT, amount NUMERIC(12,2), at TIMESTAMP, day DATE,
+share DOUBLE PRECISION, paid BOOLEAN);
+INSERT INTO orders SELECT n, 'first ' || n, n / 7.0, TIMESTAMP '2026-01-05 08:00:00.123456' + n * INTERVAL '1 hour',
+DATE '2026-01-05' - n, n / 3.0, n % 2 = 0 FROM generate_series(1, 200) AS n;
+"""
+KEYS: Final = 400
+MOMENTS: Final = 5
+"""The writer pauses so often, until the table is what the database is."""
+_WORKER: Final = """bootstrap.servers={address}
+key.converter=org.apache.kafka.connect.json.JsonConverter
+value.converter=org.apache.kafka.connect.json.JsonConverter
+key.converter.schemas.enable=false
+offset.storage.file.filename={folder}/offsets
+offset.flush.interval.ms=500
+listeners=http://127.0.0.1:{port}
+"""
+_SOURCE: Final = """name=shop
+connector.class=io.debezium.connector.postgresql.PostgresConnector
+plugin.name=pgoutput
+publication.autocreate.mode=filtered
+database.hostname=127.0.0.1
+database.port={port}
+database.user=lake
+database.password=lake
+database.dbname=postgres
+topic.prefix=shop
+table.include.list=public.orders
+topic.creation.default.partitions=3
+topic.creation.default.replication.factor=1
+"""
+_ROW: Final = "id INT, name STRING, amount STRING, at BIGINT, day INT, share DOUBLE, paid BOOLEAN"
+QUERY: Final = f"""
+SELECT e.payload.* FROM (SELECT from_json(CAST(value AS STRING), 'payload STRUCT<op: STRING, before: STRUCT<{_ROW}>,
+after: STRUCT<{_ROW}>, source: STRUCT<connector: STRING, ts_ms: BIGINT, lsn: BIGINT>>') AS e FROM m)
+"""
+
+
+class Connect:
+    """Kafka Connect with Debezium's connector, which goes on after the offset that it noted last."""
+
+    def __init__(self, folder: Path, address: str, database: int) -> None:
+        self._jars, self._folder = jars_of("debezium", DEBEZIUM, transitive=True), folder
+        (folder / "worker").write_text(_WORKER.format(address=address, folder=folder, port=free_port()), "utf-8")
+        (folder / "source").write_text(_SOURCE.format(port=database), "utf-8")
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        program = "org.apache.kafka.connect.cli.ConnectStandalone"
+        settings = [str(self._folder / name) for name in ("worker", "source")]
+        with (self._folder / "connect.log").open("ab") as log:
+            command = ["java", "-Xmx384m", "-cp", f"{self._jars}/*", program, *settings]
+            self._process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def forget(self) -> None:
+        """Begin with a snapshot once more."""
+        (self._folder / "offsets").unlink()
+
+
+class Lake:
+    """The merged table, and the runs that follow the topic."""
+
+    def __init__(self, folder: Path, aws: Any, address: str) -> None:
+        self._folder, self._aws, self._address = folder, aws, address
+        self._process: subprocess.Popen[bytes] | None = None
+        self.write()
+
+    def write(self, epoch: int = 0) -> None:
+        """Write the lake.yaml."""
+        options: dict[str, Any] = {"kafka.bootstrap.servers": self._address, "subscribe": "shop.public.orders"}
+        options |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "10000", "kafka.metadata.max.age.ms": "1000"}
+        table: dict[str, Any] = {
+            "table": "orders", "mode": "merge", "primary_key": ["id"],
+            "envelope": {"type": "debezium", "epoch": epoch},
+            "read": {"sql": QUERY, "views": {"m": {"format": "kafka", "options": options}}},
+            "columns": {
+                "amount": {"type": "decimal(12,2)", "from": "base64"},
+                "at": {"type": "timestamp_ntz", "from": "epoch_us"},
+                "day": {"type": "date", "from": "epoch_days"},
+            },
+        }  # fmt: skip
+        destination = {
+            "type": "lakewriter-s3", "location": f"s3://{BUCKET}/lake", "region": "us-east-1",
+            "catalog": "iceberg", "database": "shop", "tracking": ["deleted"],
+        }  # fmt: skip
+        content: dict[str, Any] = {"pipeline": "shop", "destination": destination, "tables": [table]}
+        content |= {"checkpoint": "ck", "interval_seconds": 1}
+        (self._folder / "lake.yaml").write_text(yaml.safe_dump(content), "utf-8")
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "lakewriter", "run", str(self._folder / "lake.yaml"), "--continuous", "--json"]
+        with (self._folder / "run.log").open("ab") as log:
+            self._process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def stop(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(120) == 0
+
+    def read(self) -> list[tuple[Any, ...]]:
+        settings = {"s3.endpoint": self._aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
+        table = load_catalog("own", type="glue", **settings).load_table(("shop", "orders"))
+        rows = table.scan().to_arrow().to_pylist()
+        names = ("id", "name", "amount", "at", "day", "share", "paid")
+        return sorted(tuple(row[name] for name in names) for row in rows)
+
+    def await_rows(self, expected: list[tuple[Any, ...]]) -> None:
+        end, got = time.monotonic() + 240, list[Any]()
+        while got != expected:
+            logs = [(self._folder / name).read_text("utf-8")[-3000:] for name in ("run.log", "connect.log")]
+            assert time.monotonic() < end, (set(got) ^ set(expected), *logs)
+            time.sleep(0.5)
+            try:
+                got = self.read()
+            except Exception as error:  # noqa: BLE001 - the table is not there yet
+                got = [error]
+
+
+def read_database(server: Any) -> list[tuple[Any, ...]]:
+    text = server.execute("SELECT coalesce(json_agg(row_to_json(orders) ORDER BY id), '[]') FROM orders")
+    return [
+        (row["id"], row["name"], row["amount"], datetime.fromisoformat(row["at"]), date.fromisoformat(row["day"]),
+         None if row["share"] is None else float(row["share"]), row["paid"])
+        for row in json.loads(text, parse_float=Decimal, parse_int=int)
+    ]  # fmt: skip
+
+
+def write_randomly(server: Any, rng: random.Random, transactions: int) -> None:
+    """Insert, change, delete rows and change keys, several in a transaction; a few transactions are rolled back."""
+    statements = []
+    for number in range(transactions):
+        statements.append("BEGIN;")
+        for _ in range(rng.randint(1, 8)):
+            key, other = rng.randint(1, KEYS), rng.randint(1, KEYS)
+            name, amount = f"name {rng.random():.6f}", f"{rng.randint(-(10**9), 10**9) / 100}"
+            inserted = f"{key}, '{name}', {amount}, '2026-02-01 00:00:00.000001', '2026-02-01', {rng.random()}, true"
+            changes = (
+                f"INSERT INTO orders VALUES ({inserted}) ON CONFLICT (id) DO UPDATE SET name = 'x {number}'",
+                f"UPDATE orders SET name = '{name}', amount = {amount}, paid = NULL WHERE id = {key}",
+                f"UPDATE orders SET share = NULL WHERE id BETWEEN {key} AND {key} + 3",
+                f"DELETE FROM orders WHERE id = {key}",
+                f"UPDATE orders SET id = {other} WHERE id = {key} "
+                f"AND NOT EXISTS (SELECT FROM orders WHERE id = {other})",
+            )
+            statements.append(f"{rng.choice(changes)};")
+        statements.append("ROLLBACK;" if rng.random() < 0.1 else "COMMIT;")
+    server.execute("\n".join(statements))
+
+
+@contextmanager
+def running(folder: Path, aws: Any) -> Iterator[tuple[Any, Connect, Lake]]:
+    with postgresql.serving("wal_level=logical") as server, broker(folder) as kafka:
+        server.execute(TABLE)
+        connect, lake = Connect(folder, kafka.address, server.port), Lake(folder, aws, kafka.address)
+        try:
+            connect.start()
+            yield server, connect, lake
+        finally:
+            lake.kill()
+            connect.kill()
+
+
+def test_a_table_becomes_what_the_database_is(tmp_path, aws, bucket, monkeypatch):
+    connector = ",".join(map(str, jars_of("spark-kafka", CONNECTOR, transitive=False).glob("*.jar")))
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {connector} pyspark-shell")
+    rng = random.Random(seed := random.randrange(10**6))
+    sys.stdout.write(f"seed {seed}\n")
+    with running(tmp_path, aws) as (server, connect, lake):
+        lake.start()
+        lake.await_rows(read_database(server))
+        for _ in range(MOMENTS):
+            parts: list[Any] = [connect, lake]
+            for part in rng.sample(parts, 2):
+                write_randomly(server, rng, 500)
+                time.sleep(rng.uniform(0, 3))
+                part.kill()
+                write_randomly(server, rng, 200)
+                part.start()
+            lake.await_rows(read_database(server))
+        lake.stop()
+        # The slot is lost, and changes with it: a new snapshot, in an epoch of its own, has them.
+        connect.kill()
+        connect.forget()
+        server.execute("SELECT pg_drop_replication_slot('debezium'); UPDATE orders SET name = 'lost', share = -id;")
+        lake.write(epoch=1)
+        lake.start()
+        connect.start()
+        write_randomly(server, rng, 200)
+        lake.await_rows(read_database(server))
+        lake.stop()
+    command = [sys.executable, "-m", "lakewriter", "verify", str(tmp_path / "lake.yaml"), "--all"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
