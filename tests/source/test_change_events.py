@@ -389,6 +389,15 @@ def test_changes_of_dms():
     assert unfold(list(rows), DMS, list(files), order_by=("seq",)) == list(expected)
 
 
+def test_files_of_a_full_load_alone_have_no_operation():
+    rows = [{"id": 1, "v": "a", "seq": None}]
+    assert unfold(rows, DMS, ["s3://b/LOAD00000001.parquet"], order_by=("seq",)) == [
+        ("upsert", {"id": 1, "v": "a"}, (None,))
+    ]
+    with pytest.raises(SpecInvalidError, match=r"envelope.op 'Op' is no column of its source"):
+        unfold(rows, ChangeEvents(form="dms"), order_by=("seq",))
+
+
 def test_full_loads_are_known_by_their_names_alone():
     events = ChangeEvents(form="dms")
     (bad,) = unfold([dms(None, 1, "a", SEQ), dms("I", 1, "a", SEQ)], events, ["LOAD1.csv"] * 2, order_by=("seq",))[:1]
