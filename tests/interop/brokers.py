@@ -126,6 +126,22 @@ class Topics:
             record = self._kafka.clients.producer.ProducerRecord(topic, *place, message["value"], headers)
             producer.send(record).get()
 
+    def read(self, name: str) -> list[str]:
+        """Return the values of all messages that a topic has now, partition by partition; a null as ``null``."""
+        deserializer = "org.apache.kafka.common.serialization.StringDeserializer"
+        settings = self._properties(key_deserializer=deserializer, value_deserializer=deserializer)
+        consumer = self._kafka.clients.consumer.KafkaConsumer(settings)
+        partitions = [self._kafka.common.TopicPartition(name, p.partition()) for p in consumer.partitionsFor(name)]
+        consumer.assign(partitions)
+        consumer.seekToBeginning(partitions)
+        values, left = list[str](), sum(int(end) for end in consumer.endOffsets(partitions).values())
+        while len(values) < left:
+            records = consumer.poll(self._gateway.jvm.java.time.Duration.ofSeconds(10)).iterator()
+            while records.hasNext():
+                values.append(records.next().value() or "null")
+        consumer.close()
+        return values
+
     def begin(self, name: str) -> Any:
         """Return a producer in a transaction, to commit or to abort."""
         producer = self._open_producer(transactional_id=name, transaction_timeout_ms="900000")

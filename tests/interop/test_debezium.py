@@ -19,7 +19,7 @@ import yaml
 from pyiceberg.catalog import load_catalog
 
 from tests.interop import postgresql
-from tests.interop.brokers import CONNECTOR, KAFKA, broker, jars_of
+from tests.interop.brokers import CONNECTOR, KAFKA, Topics, broker, jars_of
 from tests.interop.servers import free_port
 from tests.load.lakes import BUCKET, ROOT
 
@@ -140,10 +140,26 @@ class Lake:
         self._process.send_signal(signal.SIGTERM)
         assert self._process.wait(120) == 0
 
-    def read(self) -> list[tuple[Any, ...]]:
+    def load_files(self, events: list[str]) -> None:
+        """Load the events as lines of files into a table of their own."""
+        (self._folder / "events").mkdir()
+        for number in range(3):
+            lines = "".join(
+                f"{event}\n" for event in events[number * len(events) // 3 : (number + 1) * len(events) // 3]
+            )
+            (self._folder / "events" / f"{number}.json").write_text(lines, "utf-8")
+        content = yaml.safe_load((self._folder / "lake.yaml").read_text("utf-8"))
+        del content["checkpoint"], content["tables"][0]["columns"]
+        content["pipeline"] = "files"
+        content["tables"][0] |= {"table": "by_files", "read": {"format": "json", "path": "events"}}
+        (self._folder / "files.yaml").write_text(yaml.safe_dump(content), "utf-8")
+        command = [sys.executable, "-m", "lakewriter", "run", str(self._folder / "files.yaml")]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+
+    def read(self, table: str = "orders") -> list[tuple[Any, ...]]:
         settings = {"s3.endpoint": self._aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
-        table = load_catalog("own", type="glue", **settings).load_table(("shop", "orders"))
-        rows = table.scan().to_arrow().to_pylist()
+        rows = load_catalog("own", type="glue", **settings).load_table(("shop", table)).scan().to_arrow().to_pylist()
         names = ("id", "name", "amount", "at", "day", "share", "paid")
         return sorted(tuple(row[name] for name in names) for row in rows)
 
@@ -191,16 +207,18 @@ def write_randomly(server: Any, rng: random.Random, transactions: int) -> None:
 
 
 @contextmanager
-def running(folder: Path, aws: Any) -> Iterator[tuple[Any, Connect, Lake]]:
+def running(folder: Path, aws: Any) -> Iterator[tuple[Any, Connect, Lake, Topics]]:
     with postgresql.serving("wal_level=logical") as server, broker(folder) as kafka:
         server.execute(TABLE)
         connect, lake = Connect(folder, kafka.address, server.port), Lake(folder, aws, kafka.address)
+        topics = Topics(kafka)
         try:
             connect.start()
-            yield server, connect, lake
+            yield server, connect, lake, topics
         finally:
             lake.kill()
             connect.kill()
+            topics.close()
 
 
 def test_a_table_becomes_what_the_database_is(tmp_path, aws, bucket, monkeypatch):
@@ -208,7 +226,7 @@ def test_a_table_becomes_what_the_database_is(tmp_path, aws, bucket, monkeypatch
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {connector} pyspark-shell")
     rng = random.Random(seed := random.randrange(10**6))
     sys.stdout.write(f"seed {seed}\n")
-    with running(tmp_path, aws) as (server, connect, lake):
+    with running(tmp_path, aws) as (server, connect, lake, topics):
         lake.start()
         lake.await_rows(read_database(server))
         for _ in range(MOMENTS):
@@ -221,6 +239,9 @@ def test_a_table_becomes_what_the_database_is(tmp_path, aws, bucket, monkeypatch
                 part.start()
             lake.await_rows(read_database(server))
         lake.stop()
+        # The same events in files, beside their schemas, which say what the values are.
+        lake.load_files(topics.read("shop.public.orders"))
+        assert lake.read("by_files") == read_database(server)
         # The slot is lost, and changes with it: a new snapshot, in an epoch of its own, has them.
         connect.kill()
         connect.forget()
@@ -228,6 +249,8 @@ def test_a_table_becomes_what_the_database_is(tmp_path, aws, bucket, monkeypatch
         lake.write(epoch=1)
         lake.start()
         connect.start()
+        # What is deleted before the snapshot would stay in the table.
+        lake.await_rows(read_database(server))
         write_randomly(server, rng, 200)
         lake.await_rows(read_database(server))
         lake.stop()
