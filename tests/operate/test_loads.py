@@ -206,7 +206,8 @@ FIGURES: dict[str, Any] = {
     "schema_name": "shop", "table": "orders", "rows": 7, "files": 2, "bytes": 90, "small_files": 1, "changes": 12,
     "change_samples": tuple(f"row {number}" for number in range(12)), "notes": ("slow",), "feed": "rows",
     "undeclared": {f"$.p{number}": 1 for number in range(51)}, "set_aside": SetAside(rows=3, keys=("bad",)),
-    "repeated": RepeatedFiles(files=2, again=1), "merged": MergeCounts(inserted=7), "engine": "pyarrow", "sync_id": 4, "generation_id": 5, "retired": 6,
+    "repeated": RepeatedFiles(files=2, again=1), "engine": "pyarrow", "sync_id": 4, "generation_id": 5, "retired": 6,
+    "merged": MergeCounts(inserted=7),
     "cursor_after": Cursor(type="bigint", text="9"), "health": TableHealth(snapshots=1, files=2, small_files=2),
     "expectations": (Verdict(check="c", kind="rows", holds=True, outcome="passed", found="7", expected="1"),),
 }  # fmt: skip
