@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table.metadata import TableMetadataV3
 
+from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.records.facets import MergeIntent, Switch, UndoneLoad
 from tests.commit import intents
@@ -187,3 +188,30 @@ def test_what_is_refused_by_name(aws, bucket):
     assert lake.table.seen.scan().to_arrow().num_rows == 26
     with pytest.raises(SchemaIncompatibleError, match="expected at most 2: the load's files were rewritten"):
         lake.undo(0, column="day")
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_another_writer_commits_to_a_branch_between(aws, bucket, monkeypatch, number):
+    """It takes a sequence number and row ids of the table, and leaves the snapshot that the load follows as it was."""
+    lake, commit, acts = Lineage(aws), StreamedAppend.commit, [1]
+    aws.hide_missing = False
+    lake.load()
+    change(aws, version(number))
+
+    def take(metadata: dict[str, Any]) -> None:
+        metadata["last-sequence-number"] += 1
+        metadata["next-row-id"] += 100
+
+    def late(self: Any) -> None:
+        commit(self)
+        if acts and type(self) is StreamedAppend:
+            acts.pop()
+            change(aws, take)
+
+    monkeypatch.setattr(StreamedAppend, "commit", late)
+    lake.load()
+    snapshot = need(lake.table.seen.current_snapshot())
+    assert (snapshot.sequence_number, acts) == (3, [])
+    assert lake.table.seen.scan().to_arrow().num_rows == 8
+    if number == 3:
+        assert sorted(lake.read_row_ids().values()) == list(range(100, 108))

@@ -10,10 +10,10 @@ from pyiceberg.catalog.glue import GlueCatalog
 from pyiceberg.catalog.rest import CREDENTIAL, RestCatalog
 from pyiceberg.catalog.rest.auth import AuthManager, NoopAuthManager
 from pyiceberg.io import FileIO
-from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table import CommitTableResponse, StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import TableRequirement, TableUpdate
-from pyiceberg.typedef import EMPTY_DICT, Properties
+from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
+from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 
 from lakewriter import aws
 from lakewriter.commit.iceberg import format3
@@ -58,6 +58,20 @@ class _Glue(_OwnFiles, GlueCatalog):
     @staticmethod
     def _write_metadata(metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:
         format3.write_metadata(metadata, io, metadata_path)
+
+    def _update_and_stage_table(
+        self, current_table: Table | None, table_identifier: Identifier, requirements: Requirements, updates: Updates
+    ) -> StagedTable:
+        """See ``MetastoreCatalog``. A commit to another branch changes nothing that a load requires, but it has taken
+        the load's sequence number, and ids for its rows."""
+        for requirement in requirements:
+            requirement.validate(current_table.metadata if current_table else None)
+        taken = current_table.last_sequence_number if current_table and current_table.format_version > 1 else -1
+        added = (update.snapshot.sequence_number for update in updates if isinstance(update, AddSnapshotUpdate))
+        # Rule sequence-not-taken
+        if requirements and any((number or 0) <= taken for number in added):
+            raise LostRace
+        return super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
 
     def commit_table(self, table: Table, requirements: Requirements, updates: Updates) -> CommitTableResponse:
         """See ``Catalog``."""
