@@ -42,6 +42,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.spark
+@pytest.mark.exhaustive
 def test_a_program_writes_to_this_machine(folder):
     """In a process of its own, whose Spark has started before the server did: its tasks get the keys all the same."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}

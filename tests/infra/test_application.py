@@ -81,6 +81,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.exhaustive
 def test_cli_gives_the_same_files(assembly: Path, bundle: Path, tmp_path: Path) -> None:
     done = call([*CDK, "--output", str(tmp_path)], tmp_path, "stage=prod", f"bundle={bundle}")
     assert done.returncode == 0, done.stderr

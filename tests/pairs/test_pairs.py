@@ -49,7 +49,7 @@ def column(table: pa.Table, name: str) -> list[Any]:
     return values
 
 
-@pytest.mark.one_in(4)
+@pytest.mark.one_in(8)
 @pytest.mark.spark
 @pytest.mark.parametrize("load", LOADS, ids=name_load)
 def test_two_loads(load, tmp_path, aws, bucket, spark):

@@ -31,7 +31,7 @@ def fifth_of(cases: int) -> int:
 
 def values_alone() -> int:
     """As many values of a fast path, each in a block of its own: nothing beside one then makes the block exact."""
-    return 200_000 if IS_NIGHTLY else 4_000
+    return 200_000 if IS_NIGHTLY else 2_000
 
 
 def list_left_out(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
