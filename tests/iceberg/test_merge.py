@@ -509,7 +509,7 @@ def test_files_that_rows_cannot_be_compared_with(aws, bucket):
     with pytest.raises(LakeError, match=r"has file s3://b/k, whose format is ORC; rows are merged with those of Parq"):
         reader.read(make_file(FileFormat.ORC))
     with pytest.raises(LakeError, match=r"s3://b/k has deletes in the format AVRO; expected Parquet"):
-        read_gone(io, [make_file(FileFormat.AVRO)], "s3://b/data")
+        read_gone(io, make_file(FileFormat.AVRO))
     with pytest.raises(LakeError, match=r"File s3://b/k of Iceberg table db.t has no field ids, and the table no name"):
         reader.find_names(pa.schema([("id", pa.int64())]), make_file(FileFormat.PARQUET))
 

@@ -42,6 +42,7 @@ class KeyMerge:
         self._merge, self._intent, self._lasting = intent.merge, intent, lasting
         self._loaded: pa.Table | None = None
         self._read: dict[str, pa.Table] = {}
+        self._gone: dict[str, dict[str, pa.Array]] = {}
         self._schema_id: int | None = None
 
     def commit(
@@ -153,8 +154,17 @@ class KeyMerge:
         # Rule deletes-of-the-snapshot
         if not task.delete_files or not len(rows):
             return rows
-        gone = read_gone(table.io, sorted(task.delete_files, key=lambda file: file.file_path), path)
+        gone = pa.concat_arrays([pa.array([], pa.int64()), *self._list_gone(table, task)])
         return rows.filter(pc.invert(pc.is_in(rows[POSITION], value_set=gone)))
+
+    def _list_gone(self, table: Table, task: FileScanTask) -> Iterator[pa.Array]:
+        """Yield the positions in a data file that each file with deletes names; such a file applies to many, and is
+        read once."""
+        for file in sorted(task.delete_files, key=lambda file: file.file_path):
+            if file.file_path not in self._gone:
+                self._gone[file.file_path] = read_gone(table.io, file)
+            if task.file.file_path in self._gone[file.file_path]:
+                yield self._gone[file.file_path][task.file.file_path]
 
 
 def _plan(table: Table, reader: RowReader, keys: pa.Table) -> Iterator[FileScanTask]:

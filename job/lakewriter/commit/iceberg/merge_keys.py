@@ -1,6 +1,7 @@
 """Read the key, the order and the position of rows in the data files of an Iceberg table."""
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from hashlib import sha256
@@ -209,17 +210,18 @@ def open_parquet(io: Any, file: DataFile) -> Any:
     return pa.PythonFile(io.open_parts(file.file_path, file.file_size_in_bytes), mode="r")
 
 
-def read_gone(io: Any, deletes: Sequence[DataFile], path: str) -> pa.Array:
-    """Return the positions in one data file that the files with deletes name."""
-    positions: list[pa.Array] = [pa.array([], pa.int64())]
-    for file in deletes:
-        if file.file_format != FileFormat.PARQUET:
-            raise SchemaIncompatibleError(
-                f"{file.file_path} has deletes in the format {file.file_format.value}; expected Parquet.",
-                remedy="Rewrite the table's files (Spark: CALL system.rewrite_data_files), which applies deletes.",
-            )
-        with pq.ParquetFile(open_parquet(io, file), pre_buffer=True) as parquet:
-            for batch in parquet.iter_batches(batch_size=ROWS, columns=["file_path", "pos"]):
-                is_of = pc.equal(batch.column("file_path").cast(pa.string()), path)
-                positions.append(batch.column("pos").filter(pc.fill_null(is_of, False)).cast(pa.int64()))
-    return pa.concat_arrays(positions)
+def read_gone(io: Any, file: DataFile) -> dict[str, pa.Array]:
+    """Return the positions that a file with deletes names, by the data file that they are in."""
+    if file.file_format != FileFormat.PARQUET:
+        raise SchemaIncompatibleError(
+            f"{file.file_path} has deletes in the format {file.file_format.value}; expected Parquet.",
+            remedy="Rewrite the table's files (Spark: CALL system.rewrite_data_files), which applies deletes.",
+        )
+    positions = defaultdict[str, list[pa.Array]](list)
+    source = open_parquet(io, file)
+    with pq.ParquetFile(source, pre_buffer=True, read_dictionary=["file_path"]) as parquet:
+        for batch in parquet.iter_batches(batch_size=ROWS, columns=["file_path", "pos"]):
+            paths, gone = batch.column("file_path"), batch.column("pos").cast(pa.int64())
+            for path in paths.unique().drop_null().to_pylist():
+                positions[path].append(gone.filter(pc.fill_null(pc.equal(paths, path), False)))
+    return {path: pa.concat_arrays(parts) for path, parts in positions.items()}
