@@ -215,3 +215,20 @@ def test_another_writer_commits_to_a_branch_between(aws, bucket, monkeypatch, nu
     assert lake.table.seen.scan().to_arrow().num_rows == 8
     if number == 3:
         assert sorted(lake.read_row_ids().values()) == list(range(100, 108))
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_the_retention_of_main_stays(aws, bucket, number):
+    """Of a load, of a refresh, and of the undo that goes back to the snapshot before it."""
+    lake, kept = Lineage(aws), {"max-ref-age-ms": 9, "max-snapshot-age-ms": 5, "min-snapshots-to-keep": 7}
+    aws.hide_missing = False
+    lake.load()
+    change(aws, version(number))
+    change(aws, lambda metadata: metadata["refs"]["main"].update(kept))
+    lake.load()
+    before = need(lake.table.seen.current_snapshot()).snapshot_id
+    lake.load("a", "refresh")
+    lake.undo(-1, before)
+    main = lake.table.seen.metadata.refs["main"]
+    assert (main.max_ref_age_ms, main.max_snapshot_age_ms, main.min_snapshots_to_keep) == (9, 5, 7)
+    assert lake.table.seen.scan().to_arrow().num_rows == 8

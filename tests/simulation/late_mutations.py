@@ -21,6 +21,11 @@ LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "if False:",
         held_by="tests/iceberg/test_format3.py -k test_another_writer_commits_to_a_branch_between",
     ),
+    "retention-of-main": Mutation(
+        "a load keeps how long the snapshots of its branch are kept",
+        "retention = {}",
+        held_by="tests/iceberg/test_format3.py -k test_the_retention_of_main_stays",
+    ),
     "row-ids-inherited": Mutation(
         "a manifest that is written again keeps the ids that its rows have",
         "next_id = None",

@@ -38,6 +38,8 @@ ENTRIES: Final = 250
 """After how many entries a manifest's size is looked at, as Iceberg's Java does:
 https://github.com/apache/iceberg/blob/main/core/src/main/java/org/apache/iceberg/RollingManifestWriter.java"""
 
+_RETENTION: Final = ("max_ref_age_ms", "max_snapshot_age_ms", "min_snapshots_to_keep")
+
 
 class StreamedAppend(_MergeAppendFiles):
     """Appends files in one snapshot; none of them is held once its entry is written.
@@ -84,20 +86,26 @@ class StreamedAppend(_MergeAppendFiles):
         return write_manifest(metadata.format_version, *common)
 
     def _commit(self) -> UpdatesAndRequirements:
-        if self._transaction.table_metadata.format_version != format3.VERSION:
-            return super()._commit()
-        snapshot, parent = self._write_snapshot(), self._parent_snapshot_id
-        before = self._transaction.table_metadata.refs.get(MAIN_BRANCH)
-        branch = SetSnapshotRefUpdate(
-            snapshot_id=snapshot.snapshot_id,
-            ref_name=MAIN_BRANCH,
-            type=SnapshotRefType.BRANCH,
-            max_ref_age_ms=before.max_ref_age_ms if before else None,
-            max_snapshot_age_ms=before.max_snapshot_age_ms if before else None,
-            min_snapshots_to_keep=before.min_snapshots_to_keep if before else None,
+        is_of_3 = self._transaction.table_metadata.format_version == format3.VERSION
+        updates, requirements = self._commit_3() if is_of_3 else super()._commit()
+        # The library sets the branch without its retention. An undo may have set it in this transaction already.
+        main = self._transaction._table.metadata.refs.get(MAIN_BRANCH)
+        # Rule retention-of-main
+        retention = {name: getattr(main, name) for name in _RETENTION if main is not None}
+        return tuple(
+            update.model_copy(update=retention) if isinstance(update, SetSnapshotRefUpdate) else update
+            for update in updates
+        ), requirements
+
+    def _commit_3(self) -> UpdatesAndRequirements:
+        snapshot, branch = self._write_snapshot(), SnapshotRefType.BRANCH
+        updates = (
+            AddSnapshotUpdate(snapshot=snapshot),
+            SetSnapshotRefUpdate(
+                snapshot_id=snapshot.snapshot_id, ref_name=MAIN_BRANCH, type=branch, **dict.fromkeys(_RETENTION)
+            ),
         )
-        unchanged = AssertRefSnapshotId(snapshot_id=parent, ref=MAIN_BRANCH)
-        return (AddSnapshotUpdate(snapshot=snapshot), branch), (unchanged,)
+        return updates, (AssertRefSnapshotId(snapshot_id=self._parent_snapshot_id, ref=MAIN_BRANCH),)
 
     def _write_snapshot(self) -> Snapshot:
         """Write the manifests and their list as format version 3 has them; see ``_SnapshotProducer._commit``."""
