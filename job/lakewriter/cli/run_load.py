@@ -28,7 +28,6 @@ from lakewriter.doctor.source_access import ask_sources
 from lakewriter.errors import CODES, InternalError, LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_OK
 from lakewriter.operate import job_ids
-from lakewriter.operate.compaction import compact_between_batches
 from lakewriter.operate.context import Context
 from lakewriter.operate.load_ending import PhaseClock, leave_record
 from lakewriter.report import ErrorReport, RunReport
@@ -304,9 +303,11 @@ def _run_continuously(context: Context, spec: Spec, name: str | None, as_json: b
     clients, controls = context.clients, Pipeline.open(spec, context.clients).controls
 
     def run_until_stopped() -> tuple[RunStatus, LakeError | None]:
+        # Importing PyIceberg takes a second, and few runs compact.
+        from lakewriter.operate.compaction import compact_between_batches as compact
+
         with show_batches(spec, ERR, stage) as watch, handle_signals(signals) as stop:
             spark, send = signals.after(context.spark), make_sender(spec, stage)
-            compact = compact_between_batches
             return run_continuously(
                 spec, clients=clients, spark=spark, watch=watch, stop=stop.event, compact=compact, send=send
             )
