@@ -118,6 +118,11 @@ REFUSED = [
         Bounds("1", "2", "at"),
         "'files: new' says which rows are read",
     ),
+    (
+        MERGED | {"cursor": None, "order_by": None, "envelope": "debezium", "destination": {"tracking": ["deleted"]}},
+        Bounds("1", "2", "id"),
+        "its rows come as change events, of which a range of rows is no part",
+    ),
     (MERGED | {"cursor": None}, Bounds("1", "2"), "has no cursor, so nothing says of which column"),
     (MERGED, Bounds("2", "2"), "--from '2' is not below --to '2'"),
     (MERGED, Bounds("2026-03-02T10:00", "2026-03-02T10:00+02:00"), "is not below --to '2026-03-02T10:00+02:00'"),

@@ -83,6 +83,9 @@ def _require_replaceable(spec: Spec, table: TableSpec) -> None:
     if spec.source is not None:
         why = "its rows come as messages"
         remedy = "Let the source send them again: lakewriter reset LAKE TABLE --no-cursor."
+    elif table.envelope is not None:
+        why = "its rows come as change events, of which a range of rows is no part"
+        remedy = "Read the events again, from the first one that matters: a row that is as new changes nothing."
     elif table.read.new_files:
         why = "'files: new' says which rows are read"
         remedy = "Say which files are to be read again: lakewriter reset LAKE TABLE with --files-unread."
