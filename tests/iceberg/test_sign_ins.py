@@ -1,6 +1,7 @@
 """Each way to sign in to an Iceberg REST catalog: loads, renewed credentials, and what is refused."""
 
 import pickle
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -139,7 +140,8 @@ THROTTLED = [
 
 def test_throttled_requests_are_sent_again(signed, monkeypatch):
     pauses: list[float] = []
-    monkeypatch.setattr("lakewriter.commit.iceberg.rest_session.time.sleep", pauses.append)
+    # Of this module alone: threads of other tests sleep, too.
+    monkeypatch.setattr("lakewriter.commit.iceberg.rest_session.time", SimpleNamespace(sleep=pauses.append))
     signed.foreign = [(method, path, throttle()) for method, path in THROTTLED]
     table = Table(signed.aws, signed)
     table.publish(table.intent("a", ROWS), 1)
@@ -148,7 +150,7 @@ def test_throttled_requests_are_sent_again(signed, monkeypatch):
 
 
 def test_a_catalog_that_throttles_on_is_busy(signed, monkeypatch):
-    monkeypatch.setattr("lakewriter.commit.iceberg.rest_session.time.sleep", lambda _: None)
+    monkeypatch.setattr("lakewriter.commit.iceberg.rest_session.time", SimpleNamespace(sleep=lambda _: None))
     table = Table(signed.aws, signed)
     signed.failing["GET", "/tables/t"] = throttle()
     with pytest.raises(CatalogFailedError, match="HTTP 429") as caught:
