@@ -325,18 +325,33 @@ class Absent(ControlObject):
         return cls(documents=sum(part.documents for part in counted), columns=tuple(columns))
 
 
-class Receipt(ControlObject):
+class NotedRows(ControlObject):
+    """What tasks have noted of rows, for the process that loads: an intent has none of it.
+
+    observed     the columns that expectations name
+    violations   the rows that are not as expected, by check
+    blank_lines  how many lines of the source were passed over
+    skipped      how many events of each kind changed no row
+    absent       the declared columns that no document has
+    orders       the shapes of texts by which rows are merged, by the column's name in the source
+    """
+
+    observed: Mapping[str, Observed] = sparse({})
+    violations: Mapping[str, Violations] = sparse({})
+    blank_lines: int = sparse(0)
+    skipped: Mapping[str, int] = sparse({})
+    absent: Absent | None = sparse(None)
+    orders: Mapping[str, TextShapes] = sparse({})
+
+
+class Receipt(NotedRows):
     """A multipart upload that has all its parts and is not completed.
 
     ``size`` is bytes, ``partition`` the Spark partition that wrote it, ``first_index`` the tracking index of its
     first row, ``cursor_nulls`` the rows whose cursor was null, ``requests`` counts HTTP requests by method. ``changes``
     counts values that are not as the source gave them, ``undeclared`` properties without a column, by path.
     ``partition_values`` is the Iceberg partition that all rows are in, in Iceberg's JSON. ``changed`` has the changes
-    by field, for the process that loads, ``observed`` the columns that expectations name, ``violations`` the rows that
-    are not as expected, by check, ``blank_lines`` how many lines of the source were passed over, ``skipped`` how many
-    events of each kind changed no row, ``absent`` the
-    declared columns that no document has, and ``orders`` the shapes of texts by which rows are merged, by the column's
-    name in the source: these are left out of the intent.
+    by field, for the process that loads; it is left out of the intent as well.
     """
 
     version: Literal[1] = 1
@@ -359,12 +374,6 @@ class Receipt(ControlObject):
     change_samples: tuple[str, ...] = ()
     undeclared: Mapping[str, int] = Field(default_factory=dict)
     changed: tuple[ChangedValues, ...] = sparse(())
-    observed: Mapping[str, Observed] = sparse({})
-    violations: Mapping[str, Violations] = sparse({})
-    blank_lines: int = sparse(0)
-    skipped: Mapping[str, int] = sparse({})
-    absent: Absent | None = sparse(None)
-    orders: Mapping[str, TextShapes] = sparse({})
     task_attempt: int = 0
     columns: Mapping[str, ColumnStatistics] = Field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()
@@ -416,19 +425,11 @@ class Receipt(ControlObject):
     def for_intent(self) -> Self:
         """Return the receipt without the fields that only the loading process needs."""
         cursor = self.cursor and self.cursor.without_shapes()
-        left_out = {
-            "changed": (),
-            "observed": {},
-            "violations": {},
-            "blank_lines": 0,
-            "skipped": {},
-            "absent": None,
-            "orders": {},
-        }
-        return self.model_copy(update=left_out | {"cursor": cursor})
+        left_out = {name: field.default for name, field in NotedRows.model_fields.items()}
+        return self.model_copy(update=left_out | {"changed": (), "cursor": cursor})
 
 
-class Totals(ControlObject):
+class Totals(NotedRows):
     """Sums over several files.
 
     ``last_seq`` is the highest of their numbers, ``cursor`` the highest value, ``changed`` is sorted by how many values
@@ -449,12 +450,6 @@ class Totals(ControlObject):
     changed: tuple[ChangedValues, ...] = ()
     requests: Mapping[str, int] = Field(default_factory=dict)
     is_repeated: bool = False
-    observed: Mapping[str, Observed] = sparse({})
-    violations: Mapping[str, Violations] = sparse({})
-    blank_lines: int = sparse(0)
-    skipped: Mapping[str, int] = sparse({})
-    absent: Absent | None = sparse(None)
-    orders: Mapping[str, TextShapes] = sparse({})
 
 
 class ReceiptPart(ControlObject):

@@ -78,7 +78,7 @@ class FilesAction(_Action):
 
 
 class Projection(ControlObject):
-    """How Athena computes a table's partitions by date, and ``value``, that of the load's own files.
+    """The rule by which Athena computes a table's partitions by date; ``value`` is the partition of the load's files.
 
     ``format`` is Java's, ``template`` the location with ``${KEY}`` in place of a value.
     https://docs.aws.amazon.com/athena/latest/ug/partition-projection-supported-types.html

@@ -203,6 +203,8 @@ class ColumnNames(NamesByPath):
     def _take_pinned(self, fields: Sequence[tuple[str, str]], chosen: list[str | None], owned: list[str]) -> None:
         """Give source columns the names that lake.yaml gives them: free ones, and those of columns that the source no
         longer has, as when it has renamed one."""
+        if not self._earlier.pinned:
+            return
         # Rule pins-of-gone-columns
         left = self._find_left(dict.fromkeys(source for source, _ in fields))
         for position, (source, _) in enumerate(fields):

@@ -43,6 +43,7 @@ class KeyMerge:
         self._loaded: pa.Table | None = None
         self._read: dict[str, pa.Table] = {}
         self._gone: dict[str, dict[str, pa.Array]] = {}
+        self._deleted: pa.Table | None = None
         self._schema_id: int | None = None
 
     def commit(
@@ -105,7 +106,7 @@ class KeyMerge:
         """Return the rows of the load that have a key."""
         if self._schema_id != table.schema().schema_id:
             # Columns may have wider types by now.
-            self._loaded, self._read, self._schema_id = None, {}, table.schema().schema_id
+            self._loaded, self._read, self._deleted, self._schema_id = None, {}, None, table.schema().schema_id
         if self._loaded is None:
             loaded = [reader.read(file) for file in files]
             self._loaded = pa.concat_tables(_number_files(loaded, 0, is_loaded=True))
@@ -114,9 +115,11 @@ class KeyMerge:
         return self._loaded.filter(pc.invert(_has_null(self._loaded, reader.keys)))
 
     def _read_deleted_before(self, reader: RowReader, keys: pa.Table) -> pa.Table:
-        """Read those of the ``keys`` that earlier loads have deleted, in the form of rows without a file."""
-        entries = read_newest(self._read_objects(), reader, keys)
-        return to_rows(entries.filter(entries[DELETED]), reader, self._intent.started)
+        """Read those of the load's ``keys`` that earlier loads have deleted, in the form of rows without a file."""
+        if self._deleted is None:
+            entries = read_newest(self._read_objects(), reader, keys)
+            self._deleted = to_rows(entries.filter(entries[DELETED]), reader, self._intent.started)
+        return self._deleted
 
     def _read_objects(self) -> list[bytes]:
         keys = [keys.key for keys in self._intent.deleted_objects]

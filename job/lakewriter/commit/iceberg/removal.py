@@ -101,11 +101,12 @@ def take_out(table: Table, intent: Intent, load: UndoneLoad, number: int) -> Non
             ),
         )
     summary = make_summary(intent) | {UNDOES: load.job_id}
-    if len(live) < len(load.locations) and load.column is not None:
+    column = load.column if len(live) < len(load.locations) else None
+    if column is not None:
         require_deletable(table)
     with drop_history(table).transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
-        if len(live) < len(load.locations) and load.column is not None:
-            transaction.delete(EqualTo(term=load.column, value=load.job_id), snapshot_properties=summary)
+        if column is not None:
+            transaction.delete(EqualTo(term=column, value=load.job_id), snapshot_properties=summary)
         elif live:
             StreamedRemoval(transaction, table.io, lambda: iter(()), summary, live).commit()
