@@ -159,8 +159,8 @@ class MergedAuditor:
                 before[jobs[-1]] = _Content({}, dict(content.deleted))
                 self._merge(name, place, content, load)
         expected = Counter(row.row for rows in content.rows.values() for row in rows)
-        # A load that was ended without its intent keeps older rows of the keys out that it has noted as deleted, although
-        # no snapshot is its own.
+        # A load that was ended without its intent keeps older rows of its deleted keys out, although no snapshot is its
+        # own.
         may_lack = self.books[place.state].blind - set(jobs)
         if (seen - expected) or ((expected - seen) and not may_lack):
             self.find(
