@@ -6,11 +6,10 @@ import sys
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from lakewriter.aws import Clients
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.run.loader import Loader
+from lakewriter.run.loader import read_saved_state
 from tests.load.syncs import CONNECTOR, SyncLake, catalog, failure, record, state, status, stream
 
 pytestmark = pytest.mark.spark
@@ -32,14 +31,10 @@ def user(number, **more):
     return record("users", {"user_id": number}, **more)
 
 
-def no_session() -> SparkSession:
-    raise AssertionError("a state is read without Spark")
-
-
 def printed(lake):
     """What ``lakewriter airbyte state`` prints."""
     spec = lake.spec
-    found = Loader(spec, "", Clients(spec.access), no_session, lambda *_: None).read_saved_state()
+    found = read_saved_state(spec, Clients(spec.access))
     return found and json.loads(found)
 
 

@@ -19,7 +19,7 @@ from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.doctor import run_checks
 from lakewriter.errors import LakeError
 from lakewriter.exit_codes import EXIT_FAILED, EXIT_OK
-from lakewriter.run.loader import Loader
+from lakewriter.run.loader import Loader, read_saved_state
 from lakewriter.run.stop import Stop, Stopped, exit_code_of
 from lakewriter.run.stream_completion import InputEnd
 from lakewriter.source.request import SparkFactory
@@ -43,10 +43,7 @@ def print_state(lake: Path, stage: str | None) -> None:
     """Print the source's state, for its --state. Nothing is printed if there is none."""
     try:
         spec = load_spec(lake, stage=stage)
-        loader = Loader(
-            spec, "", Clients(spec.access), lambda: open_spark_session("lakewriter airbyte"), lambda *_: None
-        )
-        click.echo(loader.read_saved_state() or "", nl=False)
+        click.echo(read_saved_state(spec, Clients(spec.access)) or "", nl=False)
     except LakeError as error:
         click.echo(str(error), err=True)
         sys.exit(error.exit_code)

@@ -25,7 +25,7 @@ from lakewriter.cli.airbyte.stream_queue import StreamQueue
 from lakewriter.errors import LakeError, SourceFailedError
 from lakewriter.report import RunReport
 from lakewriter.run.kinds import Ending, Sync, TablePart
-from lakewriter.run.loader import Loader
+from lakewriter.run.loader import BegunSync, Loader
 from lakewriter.run.outcome_file import find_failure
 from lakewriter.run.stream_completion import Input, InputEnd
 from lakewriter.source.messages.arriving import ArrivingFeed
@@ -102,20 +102,20 @@ class Writer:
         read = open_reader(messages)
         threading.Thread(target=self._read, args=(read,), name="input", daemon=True).start()
         try:
-            number = self._loader.begin(None)
-            for error in self._loader.broken.values():
+            begun = self._loader.begin(None)
+            for error in begun.broken.values():
                 # The platform that waits for this sync takes a stream's state as the end of all before it.
                 raise error
             self._find_slots()
             # A staged load that waits to be bound holds a thread, and no slot.
             pool = ThreadPoolExecutor(len(self._queues) or 1, thread_name_prefix="load")
             try:
-                self._work(pool, number)
+                self._work(pool, begun)
             finally:
                 self._give_up_loads()
                 pool.shutdown()
                 # One that was past the point of no return is committed.
-                self._end_loads()
+                self._end_loads(begun)
                 self._hand_back()
         finally:
             with self._changed:
@@ -194,7 +194,7 @@ class Writer:
 
     # The main thread.
 
-    def _work(self, pool: ThreadPoolExecutor, number: int) -> None:
+    def _work(self, pool: ThreadPoolExecutor, begun: BegunSync) -> None:
         """Load what comes, to the end of the input or to the first failure."""
         failed = list[str]()
         while True:
@@ -203,13 +203,13 @@ class Writer:
                 if not self._rule.is_finished and (self._is_read or self._errors):
                     failed = self._finish()
                 self._cut_what_is_due()
-                self._begin_loads(pool, number)
+                self._begin_loads(pool, begun)
                 self._open_gates()
                 if self._rule.is_finished and not self._loads:
                     break
                 with self._loader.stop.waiting():
                     self._changed.wait(_LOOK_SECONDS)
-            self._end_loads()
+            self._end_loads(begun)
             self._hand_back()
         self._raise_failure(failed)
 
@@ -261,7 +261,7 @@ class Writer:
     def _count_free_slots(self) -> int:
         return max(0, self._slots - sum(not self._queues[key].is_staged for key in self._loads))
 
-    def _begin_loads(self, pool: ThreadPoolExecutor, number: int) -> None:
+    def _begin_loads(self, pool: ThreadPoolExecutor, begun: BegunSync) -> None:
         waiting = sorted((queue for queue in self._queues.values() if queue.wants_load), key=lambda queue: queue.start)
         for queue in waiting[: self._count_free_slots()]:
             step, table = next(self._steps), queue.table
@@ -270,7 +270,7 @@ class Writer:
             feed = ArrivingFeed(self._spark(), folder, table.id, most=self._tasks, worth=sizes.bytes_for_another_task)
             ending = Ending(queue.begin(feed), continues=queue.key in self._begun)
             gate = partial(self._wait_at_gate, queue)
-            sync = Sync(number, {table.id: TablePart(ending, feed, self._loader.states[table.id], gate=gate)})
+            sync = Sync(begun.number, {table.id: TablePart(ending, feed, begun.states[table.id], gate=gate)})
             future = pool.submit(self._loader.run, sync, job_id=f"{self._loader.job_id}.{step}")
             future.add_done_callback(lambda _: self._wake())
             self._loads[queue.key] = future
@@ -297,7 +297,7 @@ class Writer:
         with self._changed:
             self._changed.notify_all()
 
-    def _end_loads(self) -> None:
+    def _end_loads(self, begun: BegunSync) -> None:
         """Take the reports of loads that have ended."""
         for key, future in [(key, future) for key, future in self._loads.items() if future.done()]:
             queue, report = self._queues[key], None
@@ -307,14 +307,14 @@ class Writer:
                 self._errors.append(error)
             finally:
                 del self._loads[key]
-            committed = report is not None and self._take_report(queue, report)
+            committed = report is not None and self._take_report(queue, report, begun)
             with self._changed:
                 self._allowed.discard(key)
                 if self._errors:
                     self._rule.fail()
                 self._rule.close(queue, committed=committed)
 
-    def _take_report(self, queue: StreamQueue, report: RunReport) -> bool:
+    def _take_report(self, queue: StreamQueue, report: RunReport, begun: BegunSync) -> bool:
         """Take a load's report, and return whether the load is committed."""
         (result,) = report.tables
         is_committed = result.status in ("done", "already_done")
@@ -325,7 +325,7 @@ class Writer:
             error = find_failure(report)
             self._errors += [error] if error is not None else []
             return False
-        self._loader.take_over(queue.table.id, report.job_id)
+        begun.take_over(queue.table.id, report.job_id)
         self._begun.add(queue.key)
         if queue.feed is not None:
             self._sizes[queue.key].learn(queue.feed.handed, result.bytes)
