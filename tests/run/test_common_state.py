@@ -7,14 +7,14 @@ import pytest
 
 from lakewriter.records.sync_records import SourceState
 from lakewriter.run.common_state import (
-    Member,
+    SyncStream,
     catch_up,
     has_common_state,
     hold_unsure,
     judge_together,
     list_unsure,
 )
-from lakewriter.run.stream_completion import Input, Verdict
+from lakewriter.run.stream_completion import Input, StreamVerdict
 from lakewriter.source.messages.contents import Event
 from lakewriter.source.messages.splits import END, Stretch
 
@@ -37,19 +37,19 @@ def kept(place: int, *, own: str = "") -> SourceState:
     return SourceState(kind="global", text="", digest=f"all {place}", job_id="a", record="a/1")
 
 
-def member(name: str, *, complete: bool = True, start: int = 0, before: Any = None, goes_on: bool = True) -> Member:
+def member(name: str, *, complete: bool = True, start: int = 0, before: Any = None, goes_on: bool = True) -> SyncStream:
     source = kept(9) if complete else before
     stretch = Stretch(("public", name), start, END)
-    return Member(
-        name, ("public", name), Verdict(stretch, source, complete, "" if complete else "died"), before, goes_on
+    return SyncStream(
+        name, ("public", name), StreamVerdict(stretch, source, complete, "" if complete else "died"), before, goes_on
     )
 
 
-def split(each: Member) -> SourceState:
+def split(each: SyncStream) -> SourceState:
     return SourceState(kind="stream", text=each.table_id, digest=each.table_id, job_id="a")
 
 
-def show(verdicts: dict[str, Verdict]) -> dict[str, tuple[Any, ...]]:
+def show(verdicts: dict[str, StreamVerdict]) -> dict[str, tuple[Any, ...]]:
     """By stream the end of its stretch, its state, and whether it is complete."""
     return {
         name: (each.stretch and each.stretch.end, each.source and each.source.digest, each.complete)
@@ -106,15 +106,17 @@ def test_streams_end_together(events, members, expected):
 
 
 def test_a_stream_that_cannot_go_on_holds_all():
-    lost = Member("users", USERS, Verdict(None, kept(1), complete=False, error="gone", reached=END), kept(1), True)
+    lost = SyncStream(
+        "users", USERS, StreamVerdict(None, kept(1), complete=False, error="gone", reached=END), kept(1), True
+    )
     found = judge_together(Input([state(6)]), [member("orders"), lost], "a", split=split)
     assert [each.stretch for each in found.values()] == [None, None]
     assert found["orders"].error.endswith("stream 'users' cannot go on: gone")
 
 
 def test_states_of_which_there_is_none_for_all():
-    orders = Member("orders", ORDERS, Verdict(Stretch(ORDERS, 0, END), kept(9), complete=True), None, True)
-    users = Member("users", USERS, Verdict(Stretch(USERS, 0, END), kept(3), complete=True), None, True)
+    orders = SyncStream("orders", ORDERS, StreamVerdict(Stretch(ORDERS, 0, END), kept(9), complete=True), None, True)
+    users = SyncStream("users", USERS, StreamVerdict(Stretch(USERS, 0, END), kept(3), complete=True), None, True)
     found = judge_together(Input([]), [orders, users], "a", split=split)
     assert [(each.stretch, each.error) for each in found.values()] == [
         (None, "the connector has sent no state that all streams have reached.")
@@ -122,9 +124,9 @@ def test_states_of_which_there_is_none_for_all():
 
 
 def test_a_stream_takes_its_own_out_of_a_state_for_all():
-    orders = Member("orders", ORDERS, Verdict(Stretch(ORDERS, 0, END), kept(9), complete=True), kept(9), True)
+    orders = SyncStream("orders", ORDERS, StreamVerdict(Stretch(ORDERS, 0, END), kept(9), complete=True), kept(9), True)
     own = kept(5, own="users")
-    users = Member("users", USERS, Verdict(Stretch(USERS, 0, END), own, complete=True), kept(9), True)
+    users = SyncStream("users", USERS, StreamVerdict(Stretch(USERS, 0, END), own, complete=True), kept(9), True)
     found = judge_together(Input([]), [orders, users], "a", split=split)
     assert show(found) == {"orders": (END, "orders", True), "users": (END, "users 5", True)}
 

@@ -10,7 +10,7 @@ from lakewriter.errors import ExpectationFailedError
 from lakewriter.expect.watching import NOTHING
 from lakewriter.receipt import Totals
 from lakewriter.records.state import TableState
-from lakewriter.run.judging import Judged, judge_staged
+from lakewriter.run.judging import StagedRows, judge_staged
 from lakewriter.spec.expectations import RowCount
 from lakewriter.spec.table_spec import Read
 from tests.staging.plans import SPEC, TABLE
@@ -34,7 +34,7 @@ REMEDIES = [
 def test_remedy(table: Any, job_id: str, time: datetime | None, is_batch: bool, said: str) -> None:
     attempt: Any = SimpleNamespace(job_id=job_id, started=datetime(2027, 1, 1, tzinfo=UTC))
     last: Any = SimpleNamespace(read_rows=print)
-    staged = Judged(table, attempt, TableState(), NOTHING, Totals(), {}, None, Totals(), 0, is_batch)
+    staged = StagedRows(table, attempt, TableState(), NOTHING, Totals(), {}, None, Totals(), 0, is_batch)
     with pytest.raises(ExpectationFailedError) as failure:
         judge_staged(staged, SPEC.model_copy(update={"scheduled_at": time}), last)
     assert said in failure.value.remedy

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lakewriter.records.sync_records import FirstMessage, SourceState
-from lakewriter.run.stream_completion import Input, Verdict, make_source_state
+from lakewriter.run.stream_completion import Input, StreamVerdict, make_source_state
 from lakewriter.source.messages.contents import Event
 from lakewriter.spec.stream import StreamKey
 from tests.run.test_stream_completion import (
@@ -31,7 +31,7 @@ def test_records_before_a_state_of_the_same_load_are_skipped():
     assert need(ended_well(first, second).judge(USERS, "j", before).stretch).start == 11
     assert need(ended_well(first, second).judge(USERS, "other", before).stretch).start == 0
     assert need(ended_well(first, state(20, USERS, 1)).judge(USERS, "j", before).stretch).start == 11
-    assert Input([first, BOOM]).judge(USERS, "j", before) == Verdict(
+    assert Input([first, BOOM]).judge(USERS, "j", before) == StreamVerdict(
         None, before, complete=False, error="the source reports: boom", reached=10
     )
 

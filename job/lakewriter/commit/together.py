@@ -15,7 +15,7 @@ from lakewriter.records.state import TableState
 
 
 @dataclass(frozen=True)
-class Member:
+class PreparedTable:
     """One of the tables: its intent, and the state that it ``began`` with."""
 
     control: Control
@@ -23,7 +23,9 @@ class Member:
     began: TableState
 
 
-def bind_together(attempt: Attempt, members: Sequence[Member], decision: Decision, open_clients: OpenClients) -> None:
+def bind_together(
+    attempt: Attempt, members: Sequence[PreparedTable], decision: Decision, open_clients: OpenClients
+) -> None:
     """Prepare every table, then write the ``decision`` that all are bound: the point of no return of them all. Then
     complete the files of all tables, before any of them is published.
 
@@ -53,10 +55,10 @@ def bind_together(attempt: Attempt, members: Sequence[Member], decision: Decisio
     raise refused
 
 
-def _release(attempt: Attempt, members: Sequence[Member], open_clients: OpenClients, error: LakeError) -> None:
+def _release(attempt: Attempt, members: Sequence[PreparedTable], open_clients: OpenClients, error: LakeError) -> None:
     """Withdraw what is prepared. What cannot be withdrawn now is withdrawn by the next load of the table."""
 
-    def release(member: Member) -> None:
+    def release(member: PreparedTable) -> None:
         pending = member.control.state.read().pending
         # Rule release-together
         if pending is not None and (pending.job_id, pending.attempt) == (attempt.job_id, attempt.id):

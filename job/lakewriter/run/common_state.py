@@ -11,7 +11,7 @@ from typing import Final
 from lakewriter.errors import SourceFailedError
 from lakewriter.records.sync_records import SourceState
 from lakewriter.run.resumption import is_covered
-from lakewriter.run.stream_completion import Input, Verdict, make_source_state
+from lakewriter.run.stream_completion import Input, StreamVerdict, make_source_state
 from lakewriter.source.messages.contents import Event
 from lakewriter.source.messages.splits import END, Stretch
 from lakewriter.spec.stream import StreamKey
@@ -23,7 +23,7 @@ _DONE_AHEAD: Final = (
 
 
 @dataclass(frozen=True)
-class Member:
+class SyncStream:
     """A stream of the sync: the ``verdict`` on it alone, and whether the next sync ``goes_on`` from its state.
 
     ``before`` is the state with which its last load ended.
@@ -31,7 +31,7 @@ class Member:
 
     table_id: str
     stream: StreamKey
-    verdict: Verdict
+    verdict: StreamVerdict
     before: SourceState | None
     goes_on: bool
 
@@ -45,9 +45,9 @@ class Member:
         """The stream's name, as messages say it."""
         return repr(self.stream[1])
 
-    def refuse(self, error: str, remedy: str = "") -> Verdict:
+    def refuse(self, error: str, remedy: str = "") -> StreamVerdict:
         """Return the verdict that nothing of the stream is loaded; its own error precedes the ``error`` of others."""
-        return Verdict(None, self.before, False, self.verdict.error or error, self.verdict.remedy or remedy)
+        return StreamVerdict(None, self.before, False, self.verdict.error or error, self.verdict.remedy or remedy)
 
 
 def has_common_state(seen: Input, sources: Iterable[SourceState | None]) -> bool:
@@ -58,12 +58,12 @@ def has_common_state(seen: Input, sources: Iterable[SourceState | None]) -> bool
 
 def judge_together(
     seen: Input,
-    members: Sequence[Member],
+    members: Sequence[SyncStream],
     job_id: str,
     *,
-    ended: Member | None = None,
-    split: Callable[[Member], SourceState],
-) -> dict[str, Verdict]:
+    ended: SyncStream | None = None,
+    split: Callable[[SyncStream], SourceState],
+) -> dict[str, StreamVerdict]:
     """Judge the members as one: all complete, or all up to the last state for all streams, or nothing of any.
 
     Args:
@@ -90,7 +90,7 @@ def judge_together(
     return {member.table_id: _load_up_to(seen, member, job_id, cuts.get(member.table_id), why) for member in members}
 
 
-def list_unsure(seen: Input, members: Sequence[Member]) -> list[Member]:
+def list_unsure(seen: Input, members: Sequence[SyncStream]) -> list[SyncStream]:
     """Return the streams that have no state, where it is not known yet whether the source has one state for all
     streams.
 
@@ -101,7 +101,7 @@ def list_unsure(seen: Input, members: Sequence[Member]) -> list[Member]:
     ]
 
 
-def hold_unsure(seen: Input, members: Sequence[Member]) -> dict[str, Verdict]:
+def hold_unsure(seen: Input, members: Sequence[SyncStream]) -> dict[str, StreamVerdict]:
     """Return the verdicts for such a source: while another stream is incomplete, no incremental stream without a state
     is ended."""
     verdicts = {member.table_id: member.verdict for member in members}
@@ -122,7 +122,7 @@ def _explain(why: str) -> str:
     return f"the source has one state for all streams, so they are committed together, and {why}"
 
 
-def _complete(members: Sequence[Member], split: Callable[[Member], SourceState]) -> dict[str, Verdict]:
+def _complete(members: Sequence[SyncStream], split: Callable[[SyncStream], SourceState]) -> dict[str, StreamVerdict]:
     """Return verdicts that load all members to their ends. Where the source has changed to a state for each stream, a
     stream that had nothing new since then takes its part out of the state for all."""
     sources = {member.table_id: member.verdict.source for member in members if member.goes_on and member.verdict.source}
@@ -142,7 +142,7 @@ def _complete(members: Sequence[Member], split: Callable[[Member], SourceState])
     return verdicts
 
 
-def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
+def _cut(seen: Input, members: Sequence[SyncStream]) -> dict[str, Event]:
     """Return the state up to which each member is loaded; empty where they have no common state after what is
     committed.
 
@@ -171,16 +171,16 @@ def _cut(seen: Input, members: Sequence[Member]) -> dict[str, Event]:
     return {needed_member.table_id: last_states[needed_member.stream] for needed_member in needed}
 
 
-def _load_up_to(seen: Input, member: Member, job_id: str, state: Event | None, why: str) -> Verdict:
+def _load_up_to(seen: Input, member: SyncStream, job_id: str, state: Event | None, why: str) -> StreamVerdict:
     if state is None:
         return member.refuse(why)
     source = make_source_state(state, job_id, seen.find_first(member.stream))
     stretch = Stretch(member.stream, member.start, max(state.position, member.start))
     error = member.verdict.error or why
-    return Verdict(stretch, source, complete=False, error=error, remedy=member.verdict.remedy)
+    return StreamVerdict(stretch, source, complete=False, error=error, remedy=member.verdict.remedy)
 
 
-def catch_up(seen: Input, members: Sequence[Member], job_id: str) -> dict[str, Verdict]:
+def catch_up(seen: Input, members: Sequence[SyncStream], job_id: str) -> dict[str, StreamVerdict]:
     """Bring all members, of which some are done under this job id, to the last state for all streams; empty where there
     is none after what is committed. The members that are not done yet are done by that."""
     digests = {member.before.digest if member.before is not None else "" for member in members}
@@ -203,7 +203,7 @@ def _is_exact(source: SourceState) -> bool:
     return not source.is_shared or source.record is not None
 
 
-def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Member) -> dict[str, Verdict]:
+def _end_as(seen: Input, members: Sequence[SyncStream], job_id: str, ended: SyncStream) -> dict[str, StreamVerdict]:
     """Return verdicts for the rest of a load that is done in other tables: exactly up to the state of those tables."""
     verdicts = {member.table_id: member.verdict if member.verdict.complete else member.refuse("") for member in members}
     # A full refresh is read from its beginning by every sync, and has to be whole.
@@ -219,17 +219,17 @@ def _end_as(seen: Input, members: Sequence[Member], job_id: str, ended: Member) 
     for behind in left:
         if behind.before is not None and behind.before.digest == ended.before.digest:
             stretch = Stretch(behind.stream, behind.start, behind.start)
-            verdicts[behind.table_id] = Verdict(stretch, ended.before, complete=True)
+            verdicts[behind.table_id] = StreamVerdict(stretch, ended.before, complete=True)
         elif position is not None:
             stretch = Stretch(behind.stream, behind.start, max(position, behind.start))
-            verdicts[behind.table_id] = Verdict(stretch, ended.before, complete=True)
+            verdicts[behind.table_id] = StreamVerdict(stretch, ended.before, complete=True)
         else:
             why = f"table {ended.table_id} is done under this job id up to a STATE that the connector has not reached"
             verdicts[behind.table_id] = behind.refuse(_explain(why), _DONE_AHEAD.format(job=job_id))
     return verdicts
 
 
-def _explain_ended(ended: Member, job_id: str) -> tuple[str, str]:
+def _explain_ended(ended: SyncStream, job_id: str) -> tuple[str, str]:
     """Explain why nothing can be committed after a table is done under this job id, and what to do; blank where it
     can."""
     # Rule ended-exactly

@@ -63,7 +63,7 @@ def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
 
 
 @dataclass(frozen=True)
-class Judged:
+class StagedRows:
     """A table's staged files, and the state that their attempt began with. ``kept_out`` are the totals of the files
     with rows that were kept out. ``allowed`` such rows are accepted whatever their share. ``is_batch`` is true for a
     micro-batch."""
@@ -80,7 +80,7 @@ class Judged:
     is_batch: bool
 
 
-def judge_staged(staged: Judged, spec: Spec, last_loads: LastLoads) -> tuple[Verdict, ...]:
+def judge_staged(staged: StagedRows, spec: Spec, last_loads: LastLoads) -> tuple[Verdict, ...]:
     """Return the verdicts on what a load has staged; ``EXPECTATION_FAILED`` where one of them keeps it from being
     bound."""
     table, attempt, began, totals = _settle(staged.table, spec.acceptance), staged.attempt, staged.began, staged.totals
@@ -122,7 +122,7 @@ def _judge_keys(table: TableSpec, keys: RepeatedKeys | None) -> tuple[Verdict, .
     )
 
 
-def _find_excess(staged: Judged) -> str | None:
+def _find_excess(staged: StagedRows) -> str | None:
     """Name the rule that is broken because too many rows are kept out of the table; None if no rule is broken."""
     kept_out, rule = staged.kept_out.rows, staged.table.on_bad_row
     if rule is None or kept_out <= max(staged.allowed, rule.at_most * (kept_out + staged.totals.rows)):
@@ -131,7 +131,7 @@ def _find_excess(staged: Judged) -> str | None:
 
 
 def _make_error(
-    staged: Judged, failed: Sequence[Verdict], verdicts: Sequence[Verdict], spec: Spec
+    staged: StagedRows, failed: Sequence[Verdict], verdicts: Sequence[Verdict], spec: Spec
 ) -> ExpectationFailedError:
     unmet = "; ".join(describe_verdict(verdict) for verdict in failed)
     return ExpectationFailedError(
@@ -142,7 +142,7 @@ def _make_error(
     )
 
 
-def _write_remedy(staged: Judged, checks: Sequence[str], spec: Spec) -> str:
+def _write_remedy(staged: StagedRows, checks: Sequence[str], spec: Spec) -> str:
     """Say how to load again, as it is done for this kind of load."""
     table, job_id = staged.table, staged.attempt.job_id
     accept = " ".join(f"--accept {shlex.quote(check)}" for check in checks)

@@ -9,7 +9,7 @@ from threading import Event
 
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.decisions import Decision
-from lakewriter.commit.together import Member, bind_together
+from lakewriter.commit.together import PreparedTable, bind_together
 from lakewriter.errors import LakeError
 from lakewriter.receipt import Totals
 from lakewriter.receipts.parts import Receipts
@@ -141,7 +141,7 @@ class _Group:
             staged = self.staged[table.id]
             shown = f"{format_count(staged.intent.rows, 'row')} in {format_count(len(staged.receipts), 'file')}"
             load.progress(table, "committing", shown)
-            members.append(Member(load.control(table), staged.intent, staged.began))
+            members.append(PreparedTable(load.control(table), staged.intent, staged.began))
         bind_together(load.attempt, members, self._decision, load.pipeline.open_clients)
 
     def _fail(self, table: TableSpec, error: Exception) -> Outcome:

@@ -35,9 +35,9 @@ from lakewriter.run.results import make_failed
 from lakewriter.run.resumption import Resumption, plan_resumption
 from lakewriter.run.staged_table import Progress
 from lakewriter.run.stop import Stop
-from lakewriter.run.stream_completion import Input, Verdict
+from lakewriter.run.stream_completion import Input, StreamVerdict
 from lakewriter.run.stream_judging import (
-    Judged,
+    JudgedStreams,
     StreamJudge,
     join_partial_job_ids,
     make_partial_job_id,
@@ -284,10 +284,10 @@ class _SyncOfMessages:
         keys = [require_stream(table).key for table in tables]
         return report.model_copy(update={"notes": (*messages.describe(keys), *report.notes)})
 
-    def _filter(self, verdicts: Mapping[str, Verdict], complete: bool) -> list[TableSpec]:
+    def _filter(self, verdicts: Mapping[str, StreamVerdict], complete: bool) -> list[TableSpec]:
         return [t for t in self._begun.sound_tables if t.id in verdicts and verdicts[t.id].complete is complete]
 
-    def _plan_part(self, table: TableSpec, verdict: Verdict) -> TablePart:
+    def _plan_part(self, table: TableSpec, verdict: StreamVerdict) -> TablePart:
         if verdict.stretch is None:
             raise ValueError(f"nothing of {table.id} may be loaded")
         resumed, state = self._opened.resumed, self._begun.states[table.id]
@@ -298,7 +298,7 @@ class _SyncOfMessages:
         listed = self._opened.listed if verdict.complete and not verdict.stretch.start else None
         return TablePart(ending, feed, state, listed)
 
-    def _catch_up(self, judged: Judged) -> Mapping[str, Verdict]:
+    def _catch_up(self, judged: JudgedStreams) -> Mapping[str, StreamVerdict]:
         """Load what has to be first, and return the verdicts after that: tables brought to the state for all streams
         are done."""
         if not judged.first:
@@ -313,10 +313,12 @@ class _SyncOfMessages:
             if state.sync.source is not None and digest is not None and state.sync.source.digest == digest.digest:
                 self._begun.states[table.id] = state
                 nothing = Stretch(require_stream(table).key, END, END)
-                verdicts[table.id] = Verdict(nothing, state.sync.source, complete=True)
+                verdicts[table.id] = StreamVerdict(nothing, state.sync.source, complete=True)
         return verdicts
 
-    def _load_partial_streams(self, verdicts: Mapping[str, Verdict], judged: Judged) -> Mapping[str, TableResult]:
+    def _load_partial_streams(
+        self, verdicts: Mapping[str, StreamVerdict], judged: JudgedStreams
+    ) -> Mapping[str, TableResult]:
         """Load incomplete streams up to their last state, each in a load of its own or all together in one. The job ids
         of these loads follow from the state."""
         loader, number = self._loader, self._begun.number
@@ -407,7 +409,9 @@ def _plan_resumption(
     return plan_resumption(tables, states, continues=continues, read=read)
 
 
-def _make_failure(table: TableSpec, verdict: Verdict, partial: TableResult | None) -> tuple[TableResult, LakeError]:
+def _make_failure(
+    table: TableSpec, verdict: StreamVerdict, partial: TableResult | None
+) -> tuple[TableResult, LakeError]:
     result = partial or TableResult(schema_name=table.schema_name, table=table.name, status="failed")
     notes = (
         f"{format_count(result.rows, 'row')} before its last STATE {'is' if result.rows == 1 else 'are'} committed."

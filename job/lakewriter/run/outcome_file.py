@@ -110,7 +110,7 @@ class Counts(Sums):
 
 
 @dataclass(frozen=True)
-class Ended:
+class LoadEnd:
     """The end of an attempt; ``unfinished`` are the ids of the tables that are not done."""
 
     error: LakeError | None
@@ -121,7 +121,7 @@ class Ended:
 
 def leave_outcome(
     load: Callable[[], Result],
-    ended: Callable[[Result], Ended],
+    ended: Callable[[Result], LoadEnd],
     *,
     name: str | None,
     controls: Mapping[str, Control],
@@ -146,16 +146,16 @@ def leave_outcome(
     return result
 
 
-def summarize_load(report: RunReport) -> Ended:
+def summarize_load(report: RunReport) -> LoadEnd:
     """Summarize a load."""
     open_ = [table for table in report.tables if table.status in ("failed", "not_run")]
     sums = Sums.of(table for table in report.tables if table.status == "done")
     counts = Counts(**asdict(sums), job_id=report.job_id, seconds=report.seconds)
     names = tuple(table.id for table in open_)
-    return Ended(find_failure(report), names, counts, report.stopped)
+    return LoadEnd(find_failure(report), names, counts, report.stopped)
 
 
-def summarize_run(result: tuple[RunStatus, LakeError | None]) -> Ended:
+def summarize_run(result: tuple[RunStatus, LakeError | None]) -> LoadEnd:
     """Summarize a continuous run, whose loads have ids of their own."""
     status, error = result
     tables = status.tables.values()
@@ -165,7 +165,7 @@ def summarize_run(result: tuple[RunStatus, LakeError | None]) -> Ended:
         bytes=sum(table.bytes for table in tables),
         seconds=round((status.at - status.started_at).total_seconds(), 3),
     )
-    return Ended(error, tuple(name for name, table in status.tables.items() if table.state == "failed"), counts)
+    return LoadEnd(error, tuple(name for name, table in status.tables.items() if table.state == "failed"), counts)
 
 
 def _measure_pending(controls: Mapping[str, Control], now: datetime) -> timedelta:

@@ -13,7 +13,7 @@ from lakewriter.spec.stream import MessageSource, StreamKey
 
 
 @dataclass(frozen=True)
-class Verdict:
+class StreamVerdict:
     """``stretch`` is None where nothing may be loaded. ``error`` says why the stream is not complete, ``remedy`` what
     to do, blank where the reason says it. ``reached`` is the place up to which this load has committed it before,
     ``END`` where that is not in the input.
@@ -89,7 +89,7 @@ class Input:
         given: SourceState | None = None,
         *,
         stays: bool = True,
-    ) -> Verdict:
+    ) -> StreamVerdict:
         """Decide what is loaded of a stream; ``before`` is the state with which its last load ended.
 
         Records up to a state that an earlier attempt of this load committed are not loaded again. A connector that was
@@ -105,7 +105,7 @@ class Input:
         if before is not None and (is_behind or (given is None and before.job_id == job_id)):
             start_position = self._find_start(stream, before, given, error)
             if start_position is None and given is not None:
-                return Verdict(
+                return StreamVerdict(
                     None,
                     before,
                     False,
@@ -115,15 +115,19 @@ class Input:
                 )
             if start_position is None and stays:
                 why = self._explain_missing(stream, before)
-                return Verdict(None, before, False, why, _WHOLE_OR_ANOTHER, END)
+                return StreamVerdict(None, before, False, why, _WHOLE_OR_ANOTHER, END)
             start = start_position or 0
         if not error:
             # A source with nothing new may send no state: then it is still at its earlier one.
-            return Verdict(Stretch(stream, start), make_source_state(last, job_id) if last else before, complete=True)
+            return StreamVerdict(
+                Stretch(stream, start), make_source_state(last, job_id) if last else before, complete=True
+            )
         if last is None or last.position < start:
-            return Verdict(None, before, complete=False, error=error, reached=start - 1)
+            return StreamVerdict(None, before, complete=False, error=error, reached=start - 1)
         source = make_source_state(last, job_id, self.find_first(stream))
-        return Verdict(Stretch(stream, start, last.position), source, complete=False, error=error, reached=start - 1)
+        return StreamVerdict(
+            Stretch(stream, start, last.position), source, complete=False, error=error, reached=start - 1
+        )
 
     def _find_start(self, stream: StreamKey, part: SourceState, given: SourceState | None, error: str) -> int | None:
         """Return the place after the records that this load has committed, up to the state ``part``; 0 where the input

@@ -10,7 +10,7 @@ from lakewriter.records.changes import Load
 from lakewriter.records.state import TableState
 from lakewriter.records.sync_records import SourceState, SyncState, make_partial_prefix
 from lakewriter.run.common_state import (
-    Member,
+    SyncStream,
     catch_up,
     has_common_state,
     hold_unsure,
@@ -18,25 +18,25 @@ from lakewriter.run.common_state import (
     list_unsure,
 )
 from lakewriter.run.resumption import Resumption, goes_on, keeps_rows, split_state
-from lakewriter.run.stream_completion import Input, Verdict, describe_position
+from lakewriter.run.stream_completion import Input, StreamVerdict, describe_position
 from lakewriter.source.messages.splits import END, Stretch
 from lakewriter.spec.stream import Stream
 from lakewriter.spec.table_spec import Mode, TableSpec
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedStreams:
     """The verdicts by table. ``together`` says that the streams are committed together, ``is_open`` that this is not
     known yet. ``before`` is the digest of the state for all streams that they were at, None where there is none.
     ``going_on`` are the tables that the next sync continues: it reads the others from their beginning. ``first`` is
     what has to be loaded first, for a sync that is done in some tables: also in those, so that the others can be
     done."""
 
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, StreamVerdict]
     together: bool = False
     is_open: bool = False
     going_on: frozenset[str] = frozenset()
-    first: Mapping[str, Verdict] = field(default_factory=dict)
+    first: Mapping[str, StreamVerdict] = field(default_factory=dict)
     before: str | None = None
 
 
@@ -55,23 +55,23 @@ class StreamJudge:
         self._tables, self._controls, self._states = tables, controls, states
         self._job_id, self._resumed = job_id, resumed
 
-    def judge(self, seen: Input, *, done: Collection[str] = ()) -> Judged:
+    def judge(self, seen: Input, *, done: Collection[str] = ()) -> JudgedStreams:
         """Return how far each stream is loaded; ``done`` are the tables that are loaded under this job id already."""
         verdicts = {table.id: self._judge_stream(table, seen, is_done=table.id in done) for table in self._tables}
-        members = [self._make_member(table, verdicts[table.id]) for table in self._tables]
+        members = [self._make_stream(table, verdicts[table.id]) for table in self._tables]
         left = [member for member in members if member.table_id not in done]
         sources = [state.source for table, state in self._list_syncs() if goes_on(table, state, continues=True)]
         if not has_common_state(seen, sources):
             if self._resumed is None:
-                return Judged(verdicts)
+                return JudgedStreams(verdicts)
             unsure = frozenset(member.table_id for member in list_unsure(seen, left))
-            return Judged(verdicts | hold_unsure(seen, left), len(unsure) > 1, bool(unsure), going_on=unsure)
-        first: dict[str, Verdict] = {}
+            return JudgedStreams(verdicts | hold_unsure(seen, left), len(unsure) > 1, bool(unsure), going_on=unsure)
+        first: dict[str, StreamVerdict] = {}
         ended = next((member for member in members if member.goes_on and member.table_id in done), None)
         if not any(member.goes_on for member in left):
             ended = None
         if ended is not None:
-            sound = [self._make_member(table, self._judge_stream(table, seen, is_done=False)) for table in self._tables]
+            sound = [self._make_stream(table, self._judge_stream(table, seen, is_done=False)) for table in self._tables]
             first = catch_up(seen, [member for member in sound if member.goes_on], self._job_id)
         judged = judge_together(
             seen,
@@ -85,32 +85,32 @@ class StreamJudge:
         if self._resumed is not None:
             before = self._resumed.before
         going_on = frozenset(member.table_id for member in members if member.goes_on)
-        return Judged(verdicts | judged, together=True, before=before, going_on=going_on, first=first)
+        return JudgedStreams(verdicts | judged, together=True, before=before, going_on=going_on, first=first)
 
     def _list_syncs(self) -> list[tuple[TableSpec, SyncState]]:
         return [(table, self._states[table.id].sync) for table in self._tables]
 
-    def _make_member(self, table: TableSpec, verdict: Verdict) -> Member:
+    def _make_stream(self, table: TableSpec, verdict: StreamVerdict) -> SyncStream:
         state, stream = self._states[table.id].sync, require_stream(table)
         is_kept = stream.sync_mode == "incremental" and keeps_rows(table, state, continues=False)
-        return Member(table.id, stream.key, verdict, state.source, is_kept)
+        return SyncStream(table.id, stream.key, verdict, state.source, is_kept)
 
-    def _split_state(self, member: Member) -> SourceState:
+    def _split_state(self, member: SyncStream) -> SourceState:
         if (source := member.verdict.source) is None:
             raise ValueError(f"{member.table_id} has no state")
         stream = next(table.stream for table in self._tables if table.id == member.table_id and table.stream)
         return split_state(stream, source, read_sync_decision(self._controls[member.table_id], source))
 
-    def _judge_stream(self, table: TableSpec, seen: Input, *, is_done: bool) -> Verdict:
+    def _judge_stream(self, table: TableSpec, seen: Input, *, is_done: bool) -> StreamVerdict:
         stream, given = require_stream(table), self._resumed.given.get(table.id) if self._resumed else None
         if is_done:
             # A table that is done says so when it registers, whatever the input holds by now.
-            return Verdict(Stretch(stream.key, 0), self._states[table.id].sync.source, complete=True)
+            return StreamVerdict(Stretch(stream.key, 0), self._states[table.id].sync.source, complete=True)
         # What a connector sends follows what it was given: a table that has changed since then is refused on binding.
         why = self._explain_overtaking(table) if self._resumed is None else ""
         state = self._states[table.id].sync
         if why:
-            return Verdict(None, state.source, complete=False, error=why, reached=END)
+            return StreamVerdict(None, state.source, complete=False, error=why, reached=END)
         stays = keeps_rows(table, state, continues=given is not None)
         # A generation that is replaced is loaded whole, wherever the input has its state.
         before = state.source if keeps_rows(table, state, continues=True) else None

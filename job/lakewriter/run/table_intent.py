@@ -13,7 +13,7 @@ from lakewriter.records.facets import Before, MergeIntent, Quarantine, Switch
 from lakewriter.records.input_records import InputsIntent
 from lakewriter.records.state import TableState
 from lakewriter.report import format_count, join_first
-from lakewriter.run.judging import MOST_OF_A_BATCH, Judged, judge_staged
+from lakewriter.run.judging import MOST_OF_A_BATCH, StagedRows, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
 from lakewriter.run.prepare import choose_origin, require_sorted_cursor
 from lakewriter.run.staged_table import Load, Planned, Staged
@@ -161,7 +161,7 @@ def _find_cursor_after(load: Load, table: TableSpec, began: TableState, staged: 
 def _judge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> tuple[Verdict, ...]:
     files, bad_rows = staged.receipts.totals, staged.quarantined.totals
     watched, allowed, is_batch = staged.planned.watched, count_allowed(load), load.kind.batch is not None
-    judged = Judged(
+    judged = StagedRows(
         table, load.attempt, began, watched, files, staged.repeated, staged.keys, bad_rows, allowed, is_batch
     )
     return judge_staged(judged, load.pipeline.spec, load.pipeline.last_loads)
