@@ -79,7 +79,7 @@ EDGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "numbers-claimed": Mutation(
         "two syncs never have one number",
-        "if counted_alone or self.states:",
+        "if not is_claimed or states:",
         kinds="airbyte,messages,connector",
     ),
     "numbers-of-pipeline": Mutation(
