@@ -24,6 +24,7 @@ from lakewriter.spec.catalogs import (
     GlueRestService,
     OAuthService,
     OpenService,
+    S3TablesService,
     SignedService,
     TokenService,
 )
@@ -40,6 +41,7 @@ OPEN_CATALOG = {
     "client_id": "me", "client_secret": "${env:SECRET}",
 }  # fmt: skip
 REST = {"catalog": "rest", "uri": "https://catalog.example/iceberg/"}
+S3_TABLES = {"catalog": "s3_tables", "table_bucket_arn": "arn:aws:s3tables:us-east-1:123456789012:bucket/lake"}
 GLUE_REST = {
     "catalog": "rest", "auth": "sigv4", "uri": "https://glue.us-east-1.amazonaws.com/iceberg",
     "warehouse": "123456789012",
@@ -240,7 +242,16 @@ UNFIT: list[tuple[dict[str, Any], str]] = [
     (REST | {"auth": "none", "principal_role": "x"}, "principal_role: 'principal_role' is only for 'catalog: "
      "open_catalog'."),
     ({"catalog": "iceberg", "warehouse": "x"}, "warehouse: 'warehouse' is only for 'catalog: rest'."),
-    (OPEN_CATALOG | {"uri": "https://a.example"}, "uri: 'uri' is only for 'catalog: rest'."),
+    (OPEN_CATALOG | {"uri": "https://a.example"}, "uri: 'uri' is only for 'catalog: s3_tables' and 'catalog: rest'."),
+    ({"catalog": "s3_tables"}, "catalog: 'catalog' 's3_tables' needs 'table_bucket_arn'."),
+    (S3_TABLES | {"table_bucket_arn": "lake"}, "table_bucket_arn: 'lake': expected "
+     "'arn:aws:s3tables:us-east-1:123456789012:bucket/NAME'."),
+    (S3_TABLES | {"region": "eu-west-1"}, "table_bucket_arn: it is in 'us-east-1', and region is 'eu-west-1'."),
+    (S3_TABLES | {"uri": "http://catalog.example"}, "uri: 'http://catalog.example' has no TLS"),
+    (S3_TABLES | {"warehouse": "x"}, "warehouse: 'warehouse' is only for 'catalog: rest'."),
+    (S3_TABLES | {"auth": "sigv4"}, "auth: 'auth' is only for 'catalog: rest'."),
+    (GLUE_REST | {"table_bucket_arn": S3_TABLES["table_bucket_arn"]}, "table_bucket_arn: 'table_bucket_arn' is only "
+     "for 'catalog: s3_tables'."),
     ({"catalog": "glue", "catalog_base_location": "s3://acme-lake/open"}, "catalog_base_location: "
      "'catalog_base_location' is only for 'catalog: open_catalog' and 'catalog: rest'."),
     (REST | {"uri": "http://catalog.example", "auth": "none"}, "uri: 'http://catalog.example' has no TLS"),
@@ -252,7 +263,7 @@ UNFIT: list[tuple[dict[str, Any], str]] = [
     (GLUE_REST | {"catalog_base_location": "s3://acme-lake/x"}, "catalog_base_location: tables of the Glue Data "
      "Catalog lie where 'location' says."),
     (GLUE_REST | {"uri": "https://s3tables.us-east-1.amazonaws.com/iceberg"}, "uri: it is Amazon S3 Tables, whose "
-     "objects can be neither listed nor deleted"),
+     "objects can be neither listed nor deleted. Set 'catalog: s3_tables' and table_bucket_arn."),
     (OPEN_CATALOG | {"client_secret": "hush"}, "client_secret: (not shown): expected a reference: ${env:NAME}, "
      "${secret:ARN[:json-key]} or ${ssm:NAME}."),
     ({"tracking": ["loaded"]}, "tracking: a list: 'loaded' is not known; expected 'loaded_at', 'load_id', "
@@ -273,6 +284,9 @@ def test_unfit_settings(tmp_path, settings, said):
 EVENTS = {"mode": "merge", "primary_key": ["id"], "envelope": "debezium"}
 MERGED = {"catalog": "iceberg", "tracking": ["deleted"]}
 UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    # https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-tables-buckets-naming.html
+    ({"schema": "aws_events"}, S3_TABLES, "tables.0: the schema would be 'aws_events', and 'catalog: s3_tables' takes"),
+    ({"table": "Orders_"}, S3_TABLES, "tables.0: the table would be 'orders_', and 'catalog: s3_tables' takes"),
     ({"mode": "replace_partitions"}, {}, "tables.0.mode: table 'Orders' has mode 'replace_partitions', and is "
      "no Iceberg table: files have no such partitions. Set catalog: iceberg and partition_by, or mode: refresh."),
     ({"mode": "replace_partitions"}, {"catalog": "iceberg"}, "tables.0.mode: table 'Orders' has mode "
@@ -434,6 +448,13 @@ SERVICES: list[tuple[dict[str, Any], AnyRestService]] = [
         uri="https://abc.execute-api.us-east-1.amazonaws.com/v", warehouse="", signing_name="execute-api")),
     (REST | {"auth": "sigv4", "signing_name": "s3tables", "warehouse": "w"}, SignedService(
         uri="https://catalog.example/iceberg", warehouse="w", signing_name="s3tables")),
+    (S3_TABLES, S3TablesService(
+        uri="https://s3tables.us-east-1.amazonaws.com/iceberg", warehouse=S3_TABLES["table_bucket_arn"])),
+    (S3_TABLES | {"region": "cn-north-1", "table_bucket_arn": "arn:aws-cn:s3tables:cn-north-1:123456789012:bucket/l-1"},
+     S3TablesService(uri="https://s3tables.cn-north-1.amazonaws.com.cn/iceberg",
+                     warehouse="arn:aws-cn:s3tables:cn-north-1:123456789012:bucket/l-1")),
+    (S3_TABLES | {"uri": "https://vpce-1-a.s3tables.us-east-1.vpce.amazonaws.com/iceberg"}, S3TablesService(
+        uri="https://vpce-1-a.s3tables.us-east-1.vpce.amazonaws.com/iceberg", warehouse=S3_TABLES["table_bucket_arn"])),
     (REST | {"auth": "none"}, OpenService(uri="https://catalog.example/iceberg", warehouse="")),
     (REST | {"auth": "token", "token": "${env:T}"}, TokenService(
         uri="https://catalog.example/iceberg", warehouse="", token=SecretText("${env:T}"))),

@@ -12,10 +12,18 @@ from lakewriter.operate.queries import write_queries
 from lakewriter.operate.rest_sign_in import describe_unsigned_by_duckdb, find_sign_in
 from lakewriter.operate.sql_text import Engine
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.catalogs import GlueRestService, OAuthService, OpenService, SignedService, TokenService
+from lakewriter.spec.catalogs import (
+    GlueRestService,
+    OAuthService,
+    OpenService,
+    S3TablesService,
+    SignedService,
+    TokenService,
+)
 
 URI = "https://catalog.example/iceberg"
 GLUE = "https://glue.us-east-1.amazonaws.com/iceberg"
+S3_TABLES = "https://s3tables.us-east-1.amazonaws.com/iceberg"
 SECRET = SecretText("${env:SECRET}")
 TRINO = "iceberg.rest-catalog"
 
@@ -61,6 +69,14 @@ SIGN_INS = [
         {f"{TRINO}.security": "SIGV4", f"{TRINO}.signing-name": "glue"},
         [],
         ["ENDPOINT 'glue.us-east-1.amazonaws.com/iceberg'", "AUTHORIZATION_TYPE 'sigv4'", "SECRET lakewriter_s3"],
+    ),
+    # https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-tables-integrating-open-source.html
+    (
+        S3TablesService(uri=S3_TABLES, warehouse="arn:aws:s3tables:us-east-1:123456789012:bucket/lake"),
+        {"rest.sigv4-enabled": "true", "rest.signing-name": "s3tables", "rest.signing-region": "us-east-1"},
+        {f"{TRINO}.security": "SIGV4", f"{TRINO}.signing-name": "s3tables"},
+        [],
+        ["ENDPOINT 's3tables.us-east-1.amazonaws.com/iceberg'", "AUTHORIZATION_TYPE 'sigv4'", "SECRET lakewriter_s3"],
     ),
 ]  # fmt: skip
 

@@ -12,6 +12,7 @@ from lakewriter.spec.catalogs import (
     OAuthService,
     OpenService,
     PolarisService,
+    S3TablesService,
     SignedService,
     TokenService,
 )
@@ -119,7 +120,7 @@ class Open:
 class Signed:
     """SigV4, with the credentials that the engine has itself."""
 
-    service: SignedService | GlueRestService
+    service: SignedService | GlueRestService | S3TablesService
 
     def list_spark_settings(self, region: str) -> dict[str, str]:
         """See ``SignIn``."""
@@ -164,7 +165,7 @@ def find_sign_in(service: AnyRestService) -> SignIn:
             return Token(service)
         case OpenService():
             return Open(service)
-        case SignedService() | GlueRestService():
+        case SignedService() | GlueRestService() | S3TablesService():
             return Signed(service)
 
 

@@ -221,7 +221,19 @@ class GlueRestService(RestService):
     signing_name: Literal["glue"] = "glue"
 
 
-AnyRestService = PolarisService | OAuthService | TokenService | OpenService | SignedService | GlueRestService
+class S3TablesService(_ElsewhereService):
+    """Amazon S3 Tables; ``warehouse`` is the ARN of the table bucket, and each table lies in a bucket of its own."""
+
+    aws_service = "s3tables"
+    vends_credentials = False
+
+    kind: Literal["s3_tables"] = "s3_tables"
+    signing_name: Literal["s3tables"] = "s3tables"
+
+
+AnyRestService = (
+    PolarisService | OAuthService | TokenService | OpenService | SignedService | GlueRestService | S3TablesService
+)
 """Every REST catalog: a class for each way to sign in."""
 IcebergService = Annotated[GlueService | AnyRestService, Field(discriminator="kind")]
 

@@ -15,6 +15,7 @@ from lakewriter.spec.catalogs import (
     OAuthService,
     OpenService,
     PolarisService,
+    S3TablesService,
     SignedService,
     TokenService,
 )
@@ -47,7 +48,7 @@ def make_sign_in(service: AnyRestService, clients: aws.Clients) -> SignIn:
         case TokenService():
             aws.require_trusted(service.token, "token", service.uri)
             return SignIn({"token": aws.resolve(service.token, region=region)})
-        case SignedService() | GlueRestService():
+        case SignedService() | GlueRestService() | S3TablesService():
             return SignIn({}, partial(SigningAdapter, partial(clients.sign, service.signing_name)))
         case OpenService():
             return SignIn({})
@@ -133,7 +134,7 @@ def find_remedies(service: AnyRestService) -> Remedies:
             return _OAUTH
         case TokenService():
             return _TOKEN
-        case SignedService() | GlueRestService():
+        case SignedService() | GlueRestService() | S3TablesService():
             return _SIGNED
         case OpenService():
             return _OPEN

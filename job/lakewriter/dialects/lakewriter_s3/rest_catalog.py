@@ -13,9 +13,11 @@ from lakewriter.spec.catalogs import (
     GlueRestService,
     OAuthService,
     OpenService,
+    S3TablesService,
     SignedService,
     TokenService,
 )
+from lakewriter.spec.table_spec import TableSpec
 
 Choice = tuple[str, str | None]
 """The values of ``catalog`` and ``auth``."""
@@ -27,6 +29,7 @@ _KEYS: Final[Mapping[Choice, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     ("rest", "sigv4"): (("uri",), ("signing_name", "catalog_base_location")),
     ("rest", "token"): (("uri", "token"), ("catalog_base_location",)),
     ("rest", "none"): (("uri",), ("catalog_base_location",)),
+    ("s3_tables", None): (("table_bucket_arn",), ("uri",)),
 }
 _OF_REST: Final = ("auth", "warehouse")
 _ALL: Final = tuple(
@@ -37,6 +40,8 @@ _OF_AWS: Final = re.compile(
     r"(?:.+\.)?(?P<service>[a-z0-9-]+?)(?:-fips)?\.(?P<region>[a-z]{2,4}(?:-[a-z]+)+-\d{1,2})\.(?:vpce\.)?"
     r"(?:amazonaws\.com(?:\.cn)?|api\.aws)"
 )
+_S3_TABLES_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9_]{0,253}[a-z0-9])?")
+"""https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-tables-buckets-naming.html"""
 _ACCOUNT: Final = re.compile(r"\d{12}")
 
 
@@ -60,9 +65,9 @@ def check_catalog_keys(form: Destination, in_file: Set[str]) -> None:
 def _list_choices(key: str) -> str:
     """Return the choices that have a key, as the file writes them."""
     choices = [choice for choice, keys in _KEYS.items() if key in sum(keys, ())]
-    auths = [auth for catalog, auth in choices if catalog == "rest"]
-    texts = ["'catalog: open_catalog'"] if ("open_catalog", None) in choices else []
-    if key in _OF_REST or len(auths) == len(_KEYS) - 1:
+    auths = [auth for _, auth in choices if auth]
+    texts = [f"'catalog: {catalog}'" for catalog, auth in choices if not auth]
+    if key in _OF_REST or len(auths) == len([auth for _, auth in _KEYS if auth]):
         texts.append("'catalog: rest'")
     else:
         texts += [f"'auth: {auth}'" for auth in auths]
@@ -85,6 +90,32 @@ def make_rest_service(form: Destination) -> AnyRestService:
     return _make_signed(form, named) if auth == "sigv4" else OpenService.model_validate(named)
 
 
+def make_s3_tables(form: Destination) -> S3TablesService:
+    """Make the catalog of a destination with ``catalog: s3_tables``; ``uri`` is for an endpoint of a VPC's own."""
+    arn, region = form.read_key("table_bucket_arn"), form.read_key("region")
+    partition, _, of_bucket = arn.split(":")[1:4]
+    if of_bucket != region:
+        raise FaultError(
+            ("destination", "table_bucket_arn"), f"it is in {of_bucket!r}, and region is {region!r}.",
+            remedy="Use a table bucket in the region of the bucket in 'location'.",
+        )  # fmt: skip
+    if form.read_key("uri"):
+        form.require_tls("uri")
+    domain = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
+    return S3TablesService(uri=form.read_key("uri") or f"https://s3tables.{region}.{domain}/iceberg", warehouse=arn)
+
+
+def require_s3_tables_names(table: TableSpec, number: int) -> None:
+    """Raise ``FaultError`` for a namespace or table whose name Amazon S3 Tables does not take."""
+    for kind, name in (("schema", table.schema_name), ("table", table.name)):
+        if not _S3_TABLES_NAME.fullmatch(name) or (kind == "schema" and name.startswith("aws")):
+            raise FaultError(
+                ("tables", number), f"the {kind} would be {name!r}, and 'catalog: s3_tables' takes lower-case letters, "
+                "digits and '_', with '_' neither first nor last, and no schema that begins with 'aws'.",
+                remedy=f"Give the table another {'schema' if kind == 'schema' else 'name'}.",
+            )  # fmt: skip
+
+
 def _make_signed(form: Destination, named: dict[str, Any]) -> SignedService | GlueRestService:
     of_aws = _OF_AWS.fullmatch(urlsplit(named["uri"]).hostname or "")
     region = form.read_key("region")
@@ -101,8 +132,8 @@ def _make_signed(form: Destination, named: dict[str, Any]) -> SignedService | Gl
         )  # fmt: skip
     if name == "s3tables" and of_aws:
         raise FaultError(
-            ("destination", "uri"), "it is Amazon S3 Tables, whose objects can be neither listed nor deleted; loads do "
-            "both.", remedy="Use tables in a bucket of yours: 'catalog: iceberg', or another catalog.",
+            ("destination", "uri"), "it is Amazon S3 Tables, whose objects can be neither listed nor deleted.",
+            remedy="Set 'catalog: s3_tables' and table_bucket_arn.",
         )  # fmt: skip
     if name != "glue":
         return SignedService.model_validate(named | {"signing_name": name})

@@ -27,11 +27,19 @@ TRACKING: Final = {
 
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _SIGNING_NAME: Final = re.compile(r"[a-z0-9-]+")
+_TABLE_BUCKET: Final = re.compile(
+    r"arn:aws(?:-[a-z]+)*:s3tables:[a-z]{2,4}(?:-[a-z]+)+-\d{1,2}:\d{12}:bucket/[a-z0-9][a-z0-9-]{1,61}[a-z0-9]"
+)
+"""https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-tables-buckets-naming.html"""
 _LOCATION: Final = "s3://acme-lake/production"
 
 
 def _require_signing_name(value: str) -> str:
     return require_match(_SIGNING_NAME, value, "lower-case letters, digits and '-', such as 'execute-api'")
+
+
+def _require_table_bucket(value: str) -> str:
+    return require_match(_TABLE_BUCKET, value, "'arn:aws:s3tables:us-east-1:123456789012:bucket/NAME'")
 
 
 _WORDS_OR_NAMES: Final = {
@@ -61,6 +69,7 @@ class LakewriterS3(Destination):
             ("glue_rest", "auth: sigv4"),
             ("token", "auth: token"),
             ("open", "auth: none"),
+            ("s3_tables", "catalog: s3_tables"),
         ),
     )
 
@@ -87,15 +96,19 @@ class LakewriterS3(Destination):
     Lines."""
     compression_level: int | None = None
     """How much time is spent for smaller files, where the codec has levels. By default the codec's usual one."""
-    catalog: Literal["none", "glue", "iceberg", "open_catalog", "rest"] = "none"
+    catalog: Literal["none", "glue", "iceberg", "open_catalog", "rest", "s3_tables"] = "none"
     """Where the tables are registered: ``none`` for files alone, ``glue`` for Hive tables and ``iceberg`` for Iceberg
-    tables in AWS Glue. Iceberg in Snowflake Open Catalog or another Polaris is ``open_catalog``, in any other REST
-    catalog ``rest``."""
+    tables in AWS Glue. Iceberg in Snowflake Open Catalog or another Polaris is ``open_catalog``, in Amazon S3 Tables
+    ``s3_tables``, in any other REST catalog ``rest``."""
     uri: CatalogEndpoint | None = None
-    """The URL of the Iceberg REST catalog, the part before ``/v1``: ``https://glue.us-east-1.amazonaws.com/iceberg``."""
+    """The URL of the Iceberg REST catalog, the part before ``/v1``: ``https://glue.us-east-1.amazonaws.com/iceberg``.
+    With ``catalog: s3_tables`` the region's own endpoint, unless an endpoint of your VPC is given."""
     warehouse: str = ""
     """The catalog's name behind ``uri``; of Glue's endpoint the account's 12 digits. Some catalogs have one alone, and
     need none."""
+    table_bucket_arn: Annotated[str, AfterValidator(_require_table_bucket)] | None = None
+    """The table bucket of ``catalog: s3_tables``; ``location`` is a bucket of yours beside it, for everything but the
+    tables' files."""
     auth: Literal["oauth", "sigv4", "token", "none"] | None = None
     """How the job signs in to the catalog at ``uri``: ``oauth`` by ``client_id`` and ``client_secret``, ``sigv4`` by
     signatures with the credentials of the destination, ``token`` by a bearer token, ``none`` not at all."""

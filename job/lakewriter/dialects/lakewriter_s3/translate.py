@@ -10,7 +10,7 @@ from lakewriter.dialects.common.iceberg import find_roots, lay_out_iceberg, make
 from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.tables import choose_table_name, refuse_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
-from lakewriter.dialects.lakewriter_s3.rest_catalog import make_rest_service
+from lakewriter.dialects.lakewriter_s3.rest_catalog import make_rest_service, make_s3_tables, require_s3_tables_names
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.naming import join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
@@ -76,6 +76,8 @@ def _make_catalog(form: LakewriterS3) -> Catalog:
         return IcebergCatalog(service=make_open_catalog(form))
     if form.catalog == "rest":
         return IcebergCatalog(service=make_rest_service(form))
+    if form.catalog == "s3_tables":
+        return IcebergCatalog(service=make_s3_tables(form))
     return NoCatalog()
 
 
@@ -105,6 +107,8 @@ def _translate_table(form: LakewriterS3, number: int, source: TableSource) -> Ta
         path=path,
     )
     require_fit_keys(table, ("tables", number))
+    if form.catalog == "s3_tables":
+        require_s3_tables_names(table, number)
     return table
 
 
