@@ -13,7 +13,6 @@ from lakewriter.spec.catalogs import (
     GlueRestService,
     OAuthService,
     OpenService,
-    S3TablesService,
     SignedService,
     TokenService,
 )
@@ -88,21 +87,6 @@ def make_rest_service(form: Destination) -> AnyRestService:
     if auth == "token":
         return TokenService.model_validate(named | {"token": form.read_key("token")})
     return _make_signed(form, named) if auth == "sigv4" else OpenService.model_validate(named)
-
-
-def make_s3_tables(form: Destination) -> S3TablesService:
-    """Make the catalog of a destination with ``catalog: s3_tables``; ``uri`` is for an endpoint of a VPC's own."""
-    arn, region = form.read_key("table_bucket_arn"), form.read_key("region")
-    partition, _, of_bucket = arn.split(":")[1:4]
-    if of_bucket != region:
-        raise FaultError(
-            ("destination", "table_bucket_arn"), f"it is in {of_bucket!r}, and region is {region!r}.",
-            remedy="Use a table bucket in the region of the bucket in 'location'.",
-        )  # fmt: skip
-    if form.read_key("uri"):
-        form.require_tls("uri")
-    domain = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
-    return S3TablesService(uri=form.read_key("uri") or f"https://s3tables.{region}.{domain}/iceberg", warehouse=arn)
 
 
 def require_s3_tables_names(table: TableSpec, number: int) -> None:

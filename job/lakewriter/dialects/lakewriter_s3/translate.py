@@ -10,10 +10,10 @@ from lakewriter.dialects.common.iceberg import find_roots, lay_out_iceberg, make
 from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.tables import choose_table_name, refuse_nested
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
-from lakewriter.dialects.lakewriter_s3.rest_catalog import make_rest_service, make_s3_tables, require_s3_tables_names
+from lakewriter.dialects.lakewriter_s3.rest_catalog import make_rest_service, require_s3_tables_names
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
 from lakewriter.naming import join_key, name_schema, name_tables
-from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog
+from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog, S3TablesService
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Limits, Spec, TrackingColumn
@@ -77,8 +77,23 @@ def _make_catalog(form: LakewriterS3) -> Catalog:
     if form.catalog == "rest":
         return IcebergCatalog(service=make_rest_service(form))
     if form.catalog == "s3_tables":
-        return IcebergCatalog(service=make_s3_tables(form))
+        return IcebergCatalog(service=_make_s3_tables(form))
     return NoCatalog()
+
+
+def _make_s3_tables(form: LakewriterS3) -> S3TablesService:
+    """Make the catalog of ``catalog: s3_tables``; ``uri`` is for an endpoint of a VPC's own."""
+    arn = form.table_bucket_arn or ""
+    partition, _, region = arn.split(":")[1:4]
+    if region != form.region:
+        raise FaultError(
+            ("destination", "table_bucket_arn"), f"it is in {region!r}, and region is {form.region!r}.",
+            remedy="Use a table bucket in the region of the bucket in 'location'.",
+        )  # fmt: skip
+    if form.uri:
+        form.require_tls("uri")
+    domain = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
+    return S3TablesService(uri=form.uri or f"https://s3tables.{region}.{domain}/iceberg", warehouse=arn)
 
 
 def _translate_tables(form: LakewriterS3, sources: Sequence[TableSource]) -> tuple[TableSpec, ...]:
