@@ -9,6 +9,7 @@ from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.recover import recover
 from lakewriter.errors import LakeError
 from lakewriter.operate import repair
+from lakewriter.operate.rebuild import ask_catalog
 from lakewriter.operate.repair import abandon
 from lakewriter.records.fold.by_hand import Note
 from lakewriter.records.state import TableState
@@ -108,6 +109,8 @@ def test_refresh_that_is_being_shown_when_it_is_given_up(tmp_path, aws, bucket, 
     assert table.status == "failed"
     assert users.ids() == [1]
     assert users.keys() == ["g0000000001/part-a-00000.parquet"]
+    counted = ask_catalog(users.spec, users.spec.tables[0], users.pipeline.clients)
+    assert (counted.committed, counted.loads, len(counted.given_up)) == (2, frozenset(), 1)
     users.load(job, id=[3])
     assert users.ids() == [3]
     assert users.differences() == []

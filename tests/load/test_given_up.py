@@ -19,6 +19,8 @@ from lakewriter.commit.recover import recover
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SpecInvalidError
 from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.lost_intent import abandon_without_intent
+from lakewriter.operate.rebuild import ask_catalog, conclude
+from lakewriter.operate.rebuild_records import read_leftovers
 from lakewriter.operate.repair import abandon, reset_files
 from lakewriter.run.loader import load
 from lakewriter.run.replay import Chosen, Replay, find_files
@@ -292,6 +294,9 @@ def test_given_up_change_is_none(begin, aws, catalog, loads):
     assert give_up(users, "first").startswith("undone")
     now = users.state
     assert (now.committed, now.changes, now.is_loaded) == (loads + 1, loads, loads > 0)
+    control, (entry,) = users.pipeline.first_control, users.spec.tables
+    found = conclude(control, ask_catalog(users.spec, entry, users.pipeline.clients), read_leftovers(control), "lost")
+    assert (found.state.committed, found.state.changes) == (loads + 1, loads)
     assert now.knows_inputs is before.knows_inputs
     (table,) = users.try_load("next", id=[1], **{"a b": [1], "a.b": [2]}).tables
     assert (table.status, table.message) == ("done", None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 import pyarrow as pa
 
 from lakewriter import aws
-from lakewriter.commit.change_count import require_counted
+from lakewriter.commit.change_count import CountedChanges, require_counted
 from lakewriter.commit.glue import GlueTables
 from lakewriter.commit.glue_target import GlueTargetTable
 from lakewriter.commit.mismatch import Comparison
@@ -212,16 +212,16 @@ class Catalog(ABC):
     def open_writer(self, clients: aws.Clients, load: str, is_pending: Callable[[], bool]) -> CatalogWriter:
         """Open the table to publish a load in it."""
 
-    def find_changes(self, clients: aws.Clients, pipeline: str) -> tuple[int, frozenset[str]]:
-        """Return how many changes of the pipeline the catalog counts, and the loads that it names."""
-        return 0, frozenset()
+    def find_changes(self, clients: aws.Clients, pipeline: str) -> CountedChanges:
+        """Return the changes of the pipeline that the catalog counts."""
+        return CountedChanges()
 
     def require_known(
         self, clients: aws.Clients, table_id: str, pipeline: str, began: TableState, latest: Callable[[], TableState]
     ) -> None:
         """Raise ``STATE_LOST`` where the catalog counts changes of the pipeline that the state ``began`` does not know;
         ``latest`` reads the state again. A change that is prepared in no ``CatalogTable`` asks this."""
-        number, _ = self.find_changes(clients, pipeline)
+        number = self.find_changes(clients, pipeline).number
         require_counted(f"table {table_id}", pipeline, number, began, latest)
 
     def has_partition(self, action: CatalogAction, clients: aws.Clients) -> bool:
@@ -266,12 +266,11 @@ class Glue(Catalog):
         """See ``Catalog``."""
         return GlueTables(clients, is_pending)
 
-    def find_changes(self, clients: aws.Clients, pipeline: str) -> tuple[int, frozenset[str]]:
+    def find_changes(self, clients: aws.Clients, pipeline: str) -> CountedChanges:
         """See ``Catalog``: tables that are refreshed count their changes."""
         if self._action.root is None:
-            return 0, frozenset()
-        number, load = GlueTables(clients).find_last_switch(self._action, pipeline)
-        return number, frozenset({load} - {""})
+            return CountedChanges()
+        return GlueTables(clients).find_last_switch(self._action, pipeline)
 
     def has_partition(self, action: CatalogAction, clients: aws.Clients) -> bool:
         """See ``Catalog``."""
@@ -304,7 +303,7 @@ class Iceberg(Catalog):
 
         return IcebergTables(self._action, clients, load)
 
-    def find_changes(self, clients: aws.Clients, pipeline: str) -> tuple[int, frozenset[str]]:
+    def find_changes(self, clients: aws.Clients, pipeline: str) -> CountedChanges:
         """See ``Catalog``: snapshots name their loads."""
         return self.open_writer(clients, f"{pipeline}/rebuild/rebuild").find_changes(pipeline)
 

@@ -2,12 +2,24 @@
 change, so a late process finds that its change, or a later one, is done."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from lakewriter.commit.state_file import REBUILD
 from lakewriter.errors import SchemaIncompatibleError, StateLostError
 from lakewriter.naming import PIPELINE
 from lakewriter.records.state import TableState
+
+
+class CountedChanges(NamedTuple):
+    """The changes of a pipeline that a table in a catalog counts.
+
+    ``number`` is that of the last one, ``loads`` are those that the table names. ``given_up`` are the last of those
+    that are none: their numbers were used up when they were given up.
+    """
+
+    number: int = 0
+    loads: frozenset[str] = frozenset()
+    given_up: frozenset[str] = frozenset()
 
 
 def name_count_property(pipeline: str) -> str:

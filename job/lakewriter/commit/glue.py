@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from lakewriter import aws
 from lakewriter.commit.backoff import Backoff
-from lakewriter.commit.change_count import name_count_property, read_count
+from lakewriter.commit.change_count import CountedChanges, name_count_property, read_count
 from lakewriter.commit.glue_table import (
     FORMAT,
     Columns,
@@ -172,9 +172,12 @@ class GlueTables:
                 yield tuple(partition["Values"]), str(partition.get("StorageDescriptor", {}).get("Location", ""))
             token = {"NextToken": page["NextToken"]} if page.get("NextToken") else None
 
-    def find_last_switch(self, action: GlueAction, pipeline: str) -> tuple[int, str]:
-        """Return the number of the last change of a refreshed table's location, and the load that made it."""
-        return _read_switch(self._find_table(action) or {}, pipeline, _name(action))
+    def find_last_switch(self, action: GlueAction, pipeline: str) -> CountedChanges:
+        """Return the changes of a refreshed table's location, of which the table names the last one."""
+        number, load = _read_switch(self._find_table(action) or {}, pipeline, _name(action))
+        if load.startswith(_GIVEN_UP):
+            return CountedChanges(number, given_up=frozenset({load.removeprefix(_GIVEN_UP)}))
+        return CountedChanges(number, frozenset({load} - {""}))
 
     def find_partition_location(self, action: GlueAction) -> str | None:
         """Return the partition's location in Glue, None where there is no such partition."""

@@ -30,7 +30,7 @@ class GlueTargetTable:
         self._store, self._bucket = S3Store(clients), clients.access.bucket
         self._existing = tables.read_columns(action)
         self._is_replaced = action.root is not None
-        self._number = tables.find_last_switch(action, pipeline)[0] if self._is_replaced else 0
+        self._number = tables.find_last_switch(action, pipeline).number if self._is_replaced else 0
 
     def find_location(self) -> str | None:
         """Return the layout's location: a table at another one was refused when it was read."""

@@ -32,12 +32,14 @@ from lakewriter.spec.table_spec import TableSpec
 class InCatalog:
     """The pipeline's loads that a catalog shows: how many changes were committed, and loads that readers see.
 
-    ``state_id`` is the id of the state that they belong to, blank where nothing says it; ``generation`` is the highest
-    number of a full refresh that it shows, at least 1 where all changes that it counts are refreshes.
+    ``given_up`` are changes that it counts and that never were. ``state_id`` is the id of the state that they belong
+    to, blank where nothing says it; ``generation`` is the highest number of a full refresh that it shows, at least 1
+    where all changes that it counts are refreshes.
     """
 
     committed: int = 0
     loads: frozenset[str] = frozenset()
+    given_up: frozenset[str] = frozenset()
     state_id: str = ""
     generation: int = 0
     has_partition: Callable[[CatalogAction], bool] = field(default=lambda _: True, compare=False)
@@ -56,16 +58,16 @@ def ask_catalog(spec: Spec, table: TableSpec, clients: Clients) -> InCatalog:
     """Read the pipeline's loads from the catalog; none where the catalog does not count them."""
     names = table.layout.bind(job_id="rebuild", attempt="rebuild", start=datetime.now(UTC))
     catalog = find_catalog(plan_catalog_action(spec, table, names))
-    number, loads = catalog.find_changes(clients, spec.pipeline)
+    number, loads, given_up = catalog.find_changes(clients, spec.pipeline)
     if table.latest is None:
-        return InCatalog(number, loads, has_partition=lambda action: catalog.has_partition(action, clients))
+        return InCatalog(number, loads, given_up, has_partition=lambda action: catalog.has_partition(action, clients))
     latest = read_latest(S3Store(clients), table.latest)
     if latest is None or (latest.pipeline, latest.table) != (spec.pipeline, table.id):
-        return InCatalog(number, loads, generation=min(number, 1))
+        return InCatalog(number, loads, given_up, generation=min(number, 1))
     # The state needs the higher of both numbers: a change with a lower one would count as done.
     changes, highest = ((number, loads), (latest.change, {latest.load})), max(number, latest.change)
     seen = frozenset(load for count, loads in changes for load in loads if count == highest)
-    return InCatalog(highest, seen, latest.state, max(latest.generation, 1))
+    return InCatalog(highest, seen, given_up, latest.state, max(latest.generation, 1))
 
 
 def rebuild(
@@ -119,6 +121,7 @@ def conclude(
         what,
         id=catalog.state_id or _choose_id(control, left),
         committed=committed,
+        given_up=min(len(catalog.given_up), committed),
         numbers=highest._replace(generation=max(highest.generation, catalog.generation)),
         running=left.running,
         pending=pending,

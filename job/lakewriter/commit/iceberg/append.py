@@ -11,7 +11,7 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 
 from lakewriter import aws
-from lakewriter.commit.change_count import name_count_property
+from lakewriter.commit.change_count import CountedChanges, name_count_property
 from lakewriter.commit.iceberg.added_files import (
     describe_file_differences,
     find_schema,
@@ -41,6 +41,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     find_change_since,
     is_given_up,
     is_same_table,
+    list_given_up,
     make_summary,
     note_given_up,
     read_counts,
@@ -151,13 +152,13 @@ class IcebergTables:
                 remedy="Look for another writer that rolled the table back.",
             )
 
-    def find_changes(self, pipeline: str) -> tuple[int, frozenset[str]]:
-        """Return how many changes of the pipeline the table counts, and the loads that its snapshots name."""
+    def find_changes(self, pipeline: str) -> CountedChanges:
+        """Return the changes of the pipeline that the table counts, and the loads that its snapshots name."""
         table = self._table.load()
         if table is None:
-            return 0, frozenset()
+            return CountedChanges()
         loads = frozenset(load for load in map(read_load, table.snapshots()) if load)
-        return count_loads(table, pipeline), loads
+        return CountedChanges(count_loads(table, pipeline), loads, list_given_up(table, pipeline))
 
     def find_snapshot_id(self, intent: Intent) -> int | None:
         """Return the id of the snapshot that a committed load made; None where it has expired."""

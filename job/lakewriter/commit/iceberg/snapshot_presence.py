@@ -85,6 +85,11 @@ def note_given_up(table: Table, intent: Intent) -> dict[str, str]:
     return {GIVEN_UP: json.dumps([*_read_given_up(table), intent.load][-_KEPT_GIVEN_UP:])}
 
 
+def list_given_up(table: Table, pipeline: str) -> frozenset[str]:
+    """Return the last changes of the pipeline that were given up before the table had them."""
+    return frozenset(load for load in _read_given_up(table) if load.startswith(f"{pipeline}/"))
+
+
 def _read_given_up(table: Table) -> list[str]:
     """Return the loads that were given up, none where another writer has set the property to anything else."""
     try:

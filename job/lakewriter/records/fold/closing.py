@@ -422,9 +422,10 @@ class EndBlindly(Step):
 class Conclude(Step):
     """The last step of a rebuild: what the records of single changes do not say.
 
-    numbers  the highest numbers in the keys of its objects
-    running  attempts that neither ended nor were superseded
-    cursor   the cursor that a person gives; None leaves that of the records
+    numbers   the highest numbers in the keys of its objects
+    given_up  how many of the committed changes are none, as the catalog says
+    running   attempts that neither ended nor were superseded
+    cursor    the cursor that a person gives; None leaves that of the records
     """
 
     at: datetime
@@ -433,6 +434,7 @@ class Conclude(Step):
     id: str
     committed: int
     numbers: Numbers
+    given_up: int = 0
     running: Mapping[str, Running] = field(default_factory=dict)
     pending: Pending | None = None
     cursor: Cursor | None = None
@@ -442,11 +444,13 @@ class Conclude(Step):
     def _apply(self, state: TableState) -> TableState:
         # Refreshes whose files may be deleted already cannot be shown again.
         due = {entry.generation for entry in state.retiring if entry.not_before <= self.at}
-        reset = Reset(at=self.at, what=self.what, reason=self.reason, committed=self.committed - state.compactions)
+        changes = self.committed - self.given_up - state.compactions
+        reset = Reset(at=self.at, what=self.what, reason=self.reason, committed=changes)
         return set_fields(
             state,
             id=self.id,
             committed=self.committed,
+            given_up=self.given_up,
             backfill=self.numbers.backfill,
             counter=max(state.counter, self.numbers.counter),
             generation=max(state.generation, self.numbers.generation),
