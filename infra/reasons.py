@@ -33,6 +33,30 @@ REASONS: Final[Mapping[str, Reason]] = {
         "EventBridge names each failed load in a message to this topic. Its pages disagree on conditions in a topic's "
         "policy, so there is none: a stranger's rule could send mail, and read nothing."
     ),
+    "FindTableBucket": Reason(
+        "Every client of a table bucket looks it up first; a load makes namespaces that are missing."
+    ),
+    "UseNamespaces": Reason("To look up the tables' namespaces, and a load's tables where they are missing."),
+    "FindTablesInBucket": Reason(
+        "To find out whether a table is there, and which metadata it has.",
+        "S3 Tables chooses the ids of tables; the condition leaves the file's namespaces.",
+    ),
+    "ReadTablesInBucket": Reason(
+        "To read the tables' files.",
+        "S3 Tables chooses the ids of tables; the condition names the tables, or their namespaces.",
+    ),
+    "WriteTablesInBucket": Reason(
+        "To write the tables' files, to commit them, and to say how long the service keeps snapshots.",
+        "S3 Tables chooses the ids of tables; the condition names the tables, or their namespaces.",
+    ),
+    "ReadFederatedTables": Reason(
+        "Athena and Redshift look tables of S3 Tables up in Glue's catalog of them.",
+        "Tables are read as they appear; no other namespace of the table bucket matches.",
+    ),
+    "KeepTables": Reason(
+        "S3 Tables compacts the tables, expires their snapshots and takes unreferenced files away; it makes no table "
+        "under a key that it may not use."
+    ),
     "StartAndFindLoads": Reason(
         "An operator starts loads of this pipeline, and what follows deployments, and looks for them."
     ),

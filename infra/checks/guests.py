@@ -5,7 +5,7 @@ from datetime import timedelta
 from itertools import combinations, permutations, product
 
 from infra.settings import Settings
-from lakewriter.deployable.stage_overlaps import find_reachable, is_nested, list_databases
+from lakewriter.deployable.stage_overlaps import find_reachable, is_nested, list_databases, name_kind
 from lakewriter.policy.prefixes import list_written_prefixes
 
 
@@ -57,6 +57,7 @@ def _find_shared(one: Settings, other: Settings) -> Iterator[str]:
         )
     for database in sorted(list_databases(one.lake) & list_databases(other.lake)):
         yield (
-            f"{named} both write the Glue database {database!r}; expected databases of their own. Give "
+            f"{named} both write the {name_kind(one.lake)} {database!r}; expected "
+            f"{name_kind(one.lake).split()[-1]}s of their own. Give "
             f"{other.spec.pipeline!r} another {other.spec.access.key_names.database}."
         )

@@ -36,10 +36,10 @@ def list_destination_grants(settings: Settings, shown: Arns, holders: Mapping[st
     if settings.deployment.existing.bucket_account in {None, settings.deployment.account}:
         return []
     access = settings.spec.access
-    grants = [grant for arn, role in holders.items() for grant in _grant_all(arn, _list_allowed(role, "S3"))]
+    grants = [grant for arn, role in holders.items() for grant in grant_all(arn, list_allowed(role, "S3"))]
     runs = ControlKeys(access.prefix, settings.spec.pipeline).runs
     outcomes: Statement = {"Action": ["s3:GetObject"], "Resource": [shown.objects(access.bucket, f"{escape(runs)}*")]}
-    return [*grants, *_grant_all(LOAD_ROLE, [outcomes])]
+    return [*grants, *grant_all(LOAD_ROLE, [outcomes])]
 
 
 def warn_owners_of_sources(scope: Construct, *, settings: Settings, shown: Arns, job_role: str) -> None:
@@ -59,11 +59,11 @@ def warn_owners_of_sources(scope: Construct, *, settings: Settings, shown: Arns,
         ]
         of_bucket = [statement for statement in statements if not statement["Sid"].startswith("UseKey")]
         of_key = [statement for statement in statements if statement["Sid"].startswith("UseKey")]
-        key = f", and to the policy of its key {given.kms_key_arn}: {_print(_grant_all(job_role, of_key))}"
+        key = f", and to the policy of its key {given.kms_key_arn}: {_print(grant_all(job_role, of_key))}"
         Annotations.of(scope).add_warning_v2(
             f"lakewriter:source-bucket-{number}",
             f"Bucket {bucket!r} is account {given.account}'s. Have its owner add to its policy: "
-            f"{_print(_grant_all(job_role, of_bucket))}{key if of_key else ''}",
+            f"{_print(grant_all(job_role, of_bucket))}{key if of_key else ''}",
         )
 
 
@@ -78,7 +78,7 @@ def warn_owner_of_catalog(scope: Construct, *, settings: Settings, shown: Arns, 
     if deployment.operators:
         documents = make_documents(spec, deployment, Who.OPERATOR, shown, stage=settings.stage)
         readers[OPERATOR_ROLE] = Role("operators", Who.OPERATOR, documents, None)
-    grants = [grant for arn, role in readers.items() for grant in _grant_all(arn, _list_allowed(role, "Glue"))]
+    grants = [grant for arn, role in readers.items() for grant in grant_all(arn, list_allowed(role, "Glue"))]
     there = " Lake Formation's grants are that account's to give too." if deployment.lake_formation else ""
     Annotations.of(scope).add_warning_v2(
         "lakewriter:catalog",
@@ -87,7 +87,8 @@ def warn_owner_of_catalog(scope: Construct, *, settings: Settings, shown: Arns, 
     )
 
 
-def _list_allowed(role: Role, service: str) -> Iterator[Statement]:
+def list_allowed(role: Role, service: str) -> Iterator[Statement]:
+    """List what a role's documents allow in a service of this name alone."""
     for name, document in role.documents.items():
         if name.startswith((service, "All")):
             allowed = (statement for statement in document["Statement"] if statement["Effect"] == "Allow")
@@ -97,7 +98,8 @@ def _list_allowed(role: Role, service: str) -> Iterator[Statement]:
             )
 
 
-def _grant_all(arn: str, statements: Iterable[Statement]) -> list[Grant]:
+def grant_all(arn: str, statements: Iterable[Statement]) -> list[Grant]:
+    """Grant a principal these statements, as the policy of a resource has them."""
     return [{"Effect": "Allow", "Principal": {"AWS": arn}, **_without_names(statement)} for statement in statements]
 
 

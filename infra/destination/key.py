@@ -79,7 +79,21 @@ def allow_services(settings: Settings, arns: Arns) -> list[Statement]:
             {**account, **applications},
         ),
     ]
-    return [*statements, *allow_notifications(settings, arns)]
+    return [*statements, *_allow_upkeep_of_tables(settings), *allow_notifications(settings, arns)]
+
+
+def _allow_upkeep_of_tables(settings: Settings) -> list[Statement]:
+    """Allow S3 Tables to compact, to expire and to clear up in the table buckets of the stage and its guests: without
+    it no table under the key can be made.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-tables-kms-permissions.html
+    """
+    buckets = dict.fromkeys(one.spec.table_bucket for one in (settings, *settings.guests))
+    of_tables = {"kms:EncryptionContext:aws:s3:arn": [f"{arn}/*" for arn in buckets if arn]}
+    if not any(of_tables.values()):
+        return []
+    actions = ["kms:GenerateDataKey", "kms:Decrypt"]
+    return [_allow("KeepTables", name_principal("maintenance.s3tables"), actions, {"StringLike": of_tables})]
 
 
 def allow_notifications(settings: Settings, arns: Arns) -> list[Statement]:

@@ -20,6 +20,7 @@ from infra.destination.lake_formation import Principal, add_grants, add_tags
 from infra.destination.outputs import Outputs
 from infra.destination.policies import Declared
 from infra.destination.roles import JOB_LOGICAL_ID, OPTIMIZER_LOGICAL_ID, Roles
+from infra.destination.table_bucket import TableBucket
 from infra.destination.user import LOGICAL_ID as USER
 from infra.destination.user import KeyedUser
 from infra.removal import choose_removal
@@ -75,9 +76,13 @@ class DestinationStack(Stack):
             key=self.key,
             hosted=host is not None,
         )
+        self.tables: TableBucket = TableBucket(
+            self, "Tables", settings=settings, key=self.key, host=host.tables if host else None
+        )
         roles = Roles(self, "Roles", settings=settings, declared=declared)
         user = self._make_user(settings, declared)
         self._restrict(settings, lake, roles, user, declared)
+        self.tables.warn_owner(self._name_holders(settings, roles, declared))
         databases = Databases(self, "Databases", settings=settings)
         self._govern(settings, databases, roles, user, declared)
         Outputs(

@@ -48,6 +48,8 @@ REPLACING: Final[Mapping[str, tuple[str, ...]]] = {
     "AWS::LakeFormation::TagAssociation": ("Resource",),
     "AWS::Logs::LogGroup": ("LogGroupName",),
     "AWS::S3::Bucket": ("BucketName",),
+    "AWS::S3Tables::Namespace": ("Namespace", "TableBucketARN"),
+    "AWS::S3Tables::TableBucket": ("TableBucketName",),
     "AWS::SNS::Topic": ("TopicName",),
     "AWS::SQS::Queue": ("QueueName",),
     "AWS::Scheduler::Schedule": ("Name",),

@@ -92,6 +92,10 @@ PROPERTIES: Final[Mapping[tuple[str, str], Harm]] = {
     ("AWS::S3::Bucket", "PublicAccessBlockConfiguration"): Harm.LET_IN,
     ("AWS::S3::Bucket", "ReplicationConfiguration"): Harm.LET_IN,
     ("AWS::S3::Bucket", "VersioningConfiguration"): Harm.DELETABLE,
+    ("AWS::S3Tables::Namespace", "TableBucketARN"): Harm.UNREADABLE,
+    ("AWS::S3Tables::TableBucket", "EncryptionConfiguration"): Harm.UNREADABLE,
+    ("AWS::S3Tables::TableBucket", "TableBucketName"): Harm.UNREADABLE,
+    ("AWS::S3Tables::TableBucket", "UnreferencedFileRemoval"): Harm.DELETABLE,
     ("AWS::SNS::Topic", "KmsMasterKeyId"): Harm.UNREADABLE,
     ("AWS::SQS::Queue", "KmsMasterKeyId"): Harm.UNREADABLE,
     ("AWS::SecretsManager::Secret", "KmsKeyId"): Harm.UNREADABLE,
@@ -250,6 +254,19 @@ def _had_no_key(before: Properties, _: Properties) -> bool:
     return "KMSMasterKeyID" not in json.dumps(before.get("BucketEncryption"))
 
 
+def _had_no_table_key(before: Properties, _: Properties) -> bool:
+    return "KMSKeyArn" not in before.get("EncryptionConfiguration", {})
+
+
+def _takes_files_no_sooner(before: Properties, after: Properties) -> bool:
+    """Compare what S3 Tables does with unreferenced files: by default it takes them after 3 days, for good after 10."""
+    defaults = {"Status": "Enabled", "UnreferencedDays": 3, "NoncurrentDays": 10}
+    old, new = (defaults | side.get("UnreferencedFileRemoval", {}) for side in (before, after))
+    if new["Status"] != "Enabled":
+        return True
+    return old["Status"] == "Enabled" and all(new[key] >= old[key] for key in ("UnreferencedDays", "NoncurrentDays"))
+
+
 def _deletes_no_sooner(before: Properties, after: Properties) -> bool:
     """Rules that come with versions are about these alone: there was none before."""
     old, new = _list_deletions(before), _list_deletions(after)
@@ -313,6 +330,8 @@ HARMLESS: Final[Mapping[tuple[str, str], Harmless]] = {
     ("AWS::Logs::LogGroup", "RetentionInDays"): _keeps_as_long("RetentionInDays"),
     ("AWS::S3::Bucket", "BucketEncryption"): _had_no_key,
     ("AWS::S3::Bucket", "LifecycleConfiguration"): _deletes_no_sooner,
+    ("AWS::S3Tables::TableBucket", "EncryptionConfiguration"): _had_no_table_key,
+    ("AWS::S3Tables::TableBucket", "UnreferencedFileRemoval"): _takes_files_no_sooner,
     ("AWS::S3::Bucket", "PublicAccessBlockConfiguration"): lambda _, after: (
         len(block := after.get("PublicAccessBlockConfiguration", {})) == 4 and all(block.values())
     ),

@@ -9,14 +9,17 @@ from infra.review.templates import Resource, Templates
 from infra.settings import Settings
 
 FILL_IN: Final = "FILL IN: its id"
+_TABLE_BUCKET: Final = "TableBucketARN"
 IDENTIFIERS: Final = {
-    "AWS::Glue::Database": "DatabaseName",
-    "AWS::KMS::Key": "KeyId",
-    "AWS::LakeFormation::Tag": "TagKey",
-    "AWS::S3::Bucket": "BucketName",
-    "AWS::S3::BucketPolicy": "Bucket",
+    "AWS::Glue::Database": ("DatabaseName",),
+    "AWS::KMS::Key": ("KeyId",),
+    "AWS::LakeFormation::Tag": ("TagKey",),
+    "AWS::S3::Bucket": ("BucketName",),
+    "AWS::S3::BucketPolicy": ("Bucket",),
+    "AWS::S3Tables::Namespace": (_TABLE_BUCKET, "Namespace"),
+    "AWS::S3Tables::TableBucket": (_TABLE_BUCKET,),
 }
-"""Maps a type to the property that names a resource to CloudFormation, of those that a new stack could not do without.
+"""Maps a type to the properties that name a resource to CloudFormation, of those that a new stack could not do without.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/import-resources-manually.html
 """
@@ -26,8 +29,9 @@ def write_imports(folder: Path, settings: Settings) -> None:
     """Write ``import.json`` for the destination's stack; without resources to keep there is none."""
     templates = Templates.read(folder, settings.stack_names)
     destination = templates.stacks[0]
+    table_bucket = settings.spec.table_bucket
     identifiers = {
-        resource.id: {IDENTIFIERS[resource.type]: name}
+        resource.id: {key: table_bucket if key == _TABLE_BUCKET else name for key in IDENTIFIERS[resource.type]}
         for resource in destination.list_resources()
         if resource.type in IDENTIFIERS
         and resource.deletion in RETAINED

@@ -151,6 +151,7 @@ def list_endpoints(settings: Settings) -> list[str]:
         "STS": True,
         "CloudWatch Logs": True,
         "Glue": spec.in_glue,
+        "S3 Tables": spec.table_bucket is not None,
         "KMS": has_customer_key(settings) or bool(deployment.secret_kms_key_arns),
         "Secrets Manager": secrets,
         "Lake Formation": bool(deployment.lake_formation),

@@ -20,6 +20,8 @@ LOSSES: Final = {
     "AWS::KMS::Key": "scheduled for deletion: after that, nothing encrypted with it can be read",
     "AWS::Logs::LogGroup": "deleted with its logs",
     "AWS::S3::Bucket": "deleted if it is empty; otherwise the destroy stops here",
+    "AWS::S3Tables::Namespace": "deleted if it has no table; otherwise the destroy stops here",
+    "AWS::S3Tables::TableBucket": "deleted if it is empty; otherwise the destroy stops here",
     "AWS::SQS::Queue": "deleted with the starts in it that could not be delivered",
     "AWS::SecretsManager::Secret": "deleted; the key in it stops working",
 }

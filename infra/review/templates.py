@@ -21,6 +21,8 @@ NAMES: Final = {
     "AWS::LakeFormation::Tag": "TagKey",
     "AWS::Logs::LogGroup": "LogGroupName",
     "AWS::S3::Bucket": "BucketName",
+    "AWS::S3Tables::Namespace": "Namespace",
+    "AWS::S3Tables::TableBucket": "TableBucketName",
     "AWS::SNS::Topic": "TopicName",
     "AWS::SQS::Queue": "QueueName",
     "AWS::Scheduler::Schedule": "Name",

@@ -25,6 +25,7 @@ from lakewriter.dialects.lake_yaml import load
 from lakewriter.policy.arns import Arns
 from lakewriter.policy.role_documents import Document, Who, make_documents
 from tests.infra.checks.test_examples import DEPLOYED, stages_of, text_of
+from tests.infra.destination.test_table_bucket import lake as in_table_bucket
 from tests.infra.generated import generate_file, generate_stream
 from tests.infra.pipeline.executions import JOB_ROLE
 from tests.infra.pipeline.test_running_loads import resolve_whole
@@ -72,6 +73,12 @@ def list_contents(
     for number in generated:
         yield "examples", "dev", generate_file(number, BOUNDARY)
     yield "examples", "dev", generate_stream(BOUNDARY)
+    network = {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}
+    yield (
+        "examples",
+        "dev",
+        in_table_bucket({"permissions_boundary_arn": BOUNDARY, "encryption": "SSE-KMS", "network": network}),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -118,7 +125,9 @@ def list_arns(kind: str, logical: str, stack: str, deployed: Deployed, propertie
 
     database = properties.get("DatabaseInput", {}).get("Name", "supaflow_eu_shop")
     in_glue = [regional("glue", each) for each in (f"database/{database}", f"table/{database}/a", "catalog")]
+    table_bucket = [str(deployed.settings.spec.table_bucket)]
     made: dict[str, list[str]] = {
+        **dict.fromkeys(("S3Tables::Namespace", "S3Tables::TableBucket"), table_bucket),
         "S3::Bucket": [f"arn:aws:s3:::{properties.get('BucketName') or shorten(63).lower()}"],
         "IAM::Role": [f"arn:aws:iam::{ACCOUNT}:role{path}{shorten(64)}",
                       f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/ops.emr-serverless.amazonaws.com/X"],
@@ -169,6 +178,7 @@ UNUSED = {
     "s3:REST.PUT.OBJECT": "The same.",
     "s3:ListBucket": "The same.",
     "s3:*BucketMetadata*": "The buckets have no metadata tables.",
+    "S3::Bucket s3tables:*": "The same.",
     "s3:DeleteBucket?*": "No such configuration is made, so none is deleted.",
     "s3:PutBucketReplication": "The call asks for s3:PutReplicationConfiguration.",
     "billing:GetBillingViewData": "The budget is of the account's own costs, not of a billing view.",
@@ -178,7 +188,7 @@ UNUSED = {
     "lambda:*": "The function that empties buckets is in no VPC, and has no layers and no aliases.",
     "emr-serverless:UpdateApplication": "An application is never updated.",
     **dict.fromkeys(
-        ("ec2:Describe*", "ecr:*", "elasticfilesystem:*", "firehose:*", "s3files:*", "s3tables:*", "sso:*"),
+        ("ec2:Describe*", "ecr:*", "elasticfilesystem:*", "firehose:*", "s3files:*", "s3tables:*Replication*", "sso:*"),
         "Of options that no resource here has.",
     ),
 }
@@ -258,7 +268,7 @@ def test_cloudformation_may_make_every_resource(deployed: list[Deployed]) -> Non
             for kind, action in asked.keys() - allowed
             if action in KEPT_APART
             or (
-                not any(fnmatchcase(action, pattern) for pattern in UNUSED)
+                not any(fnmatchcase(text, pattern) for pattern in UNUSED for text in (action, f"{kind} {action}"))
                 and not (action == NETWORK and each.settings.deployment.network is None)
             )
         }

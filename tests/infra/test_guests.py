@@ -16,6 +16,8 @@ from infra.review.templates import Templates
 from infra.settings import Settings, read_defaults
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.lakes import SUPAFLOW, lake, of_type, statements
+from tests.infra.destination.test_table_bucket import ARN
+from tests.infra.destination.test_table_bucket import lake as in_table_bucket
 from tests.support.bundles import light_bundle
 
 pytestmark = pytest.mark.synth
@@ -35,6 +37,29 @@ def hosting(settings_for: SettingsFor) -> Any:
         return replace(settings_for(first, bundle=bundle), guests=guests)
 
     return make
+
+
+def test_a_guest_has_namespaces_of_its_own_in_the_table_bucket(hosting: Any, tmp_path: Path) -> None:
+    further = in_table_bucket() | {"pipeline": "crm"}
+    further["destination"] |= {"location": "s3://acme-lake/crm", "database": "crm"}
+    settings = hosting(in_table_bucket({"encryption": "SSE-KMS"}), further, bundle=light_bundle(tmp_path / "bundle"))
+    app = cdk.App(context=read_defaults(), analytics_reporting=False, outdir=str(tmp_path / "cdk.out"))
+    add_stacks(app, settings)
+    folder = Path(app.synth().directory)
+    names = (settings.stack_names[0], settings.guests[0].stack_names[0])
+    host, hosted = (dict(template.body) for template in Templates.read(folder, names).stacks)
+    assert [list(of_type(each, "S3Tables::TableBucket")) for each in (host, hosted)] == [["TableBucket"], []]
+    assert of_type(hosted, "S3Tables::Namespace") == {
+        "NamespaceCrm": {"Namespace": "crm", "TableBucketARN": ARN},
+        "NamespaceCrmCrm": {"Namespace": "crm_crm", "TableBucketARN": ARN},
+    }
+    assert list(check_guests(settings)) == []
+    shared = hosting(in_table_bucket(), in_table_bucket() | {"pipeline": "crm"})
+    assert [line for line in check_guests(shared) if "both write the namespace" in line] == [
+        f"lake: pipelines 'shop' and 'crm' both write the namespace {name!r}; expected namespaces of their own. Give "
+        "'crm' another database."
+        for name in ("shop", "shop_crm")
+    ]
 
 
 KEYED = {"encryption": "SSE-KMS", "account": "123456789012"}

@@ -11,6 +11,7 @@ from lakewriter.deployable.aws_names import (
     check_region,
     check_replica,
     check_snowflake_bucket,
+    check_table_bucket,
 )
 from lakewriter.deployable.aws_values import check_values
 from lakewriter.deployable.load_limits import (
@@ -35,6 +36,7 @@ CHECKS: Final[tuple[Callable[[StagedLake], Iterator[str]], ...]] = (
     check_budget,
     check_replica,
     check_snowflake_bucket,
+    check_table_bucket,
     check_parties,
     check_lake_file,
     check_continuous,

@@ -83,6 +83,24 @@ def check_partitions(settings: StagedLake) -> Iterator[str]:
             ).rstrip()
 
 
+def check_table_bucket(settings: StagedLake) -> Iterator[str]:
+    """Refuse a table bucket of which the file does not say whose it is: the stacks make it in its account alone."""
+    arn, deployment = settings.spec.table_bucket, settings.deployment
+    if arn is None:
+        if deployment.existing.table_bucket:
+            yield (
+                "deployment.existing.table_bucket: the tables lie in no table bucket; expected catalog: s3_tables. "
+                "Leave it out."
+            )
+        return
+    if deployment.account is None and not deployment.existing.table_bucket:
+        account = arn.split(":")[4]
+        yield (
+            f"deployment.account is not given; expected '{account}', where destination.table_bucket_arn has the stack "
+            "make the table bucket, or another one with existing.table_bucket: true."
+        )
+
+
 def check_budget(settings: StagedLake) -> Iterator[str]:
     """Refuse a budget where CloudFormation makes none."""
     region = settings.spec.access.region

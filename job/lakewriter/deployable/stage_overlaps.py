@@ -9,6 +9,7 @@ from lakewriter.dialects.lake_yaml import Lake
 from lakewriter.naming import join_key
 from lakewriter.policy.parties import find_reach
 from lakewriter.policy.prefixes import list_written_prefixes
+from lakewriter.policy.table_bucket import makes_table_bucket
 
 
 def check_stages(settings: StagedLake) -> Iterator[str]:
@@ -43,11 +44,19 @@ def _find_shared(first: Lake, second: Lake, other: str) -> Iterator[str]:
                 f"both make the bucket {bucket!r}; expected at most one that does. "
                 f"Set existing.bucket in deployment.stages.{other}, or give it another bucket."
             )
+    one, two = (
+        lake.spec.table_bucket if makes_table_bucket(lake.spec, lake.deployment) else None for lake in (first, second)
+    )
+    if one == two is not None:
+        yield (
+            f"both make the table bucket {two!r}; expected at most one that does. "
+            f"Set existing.table_bucket in deployment.stages.{other}, or give it another table_bucket_arn."
+        )
     if _has_other_catalog(first, second):
         return
     for database in sorted(list_databases(first) & list_databases(second)):
         yield (
-            f"both write the Glue database {database!r}; expected databases of their own. "
+            f"both write the {name_kind(second)} {database!r}; expected {name_kind(second).split()[-1]}s of their own. "
             f"Give deployment.stages.{other} another {second.spec.access.key_names.database}."
         )
 
@@ -64,8 +73,14 @@ def find_reachable(lake: Lake, other: Lake) -> Iterator[tuple[str, str]]:
 
 
 def list_databases(lake: Lake) -> set[str]:
-    """List the databases of the file's tables; none without a catalog."""
-    return {table.schema_name for table in lake.spec.tables} if lake.spec.in_glue else set()
+    """List the databases of the file's tables in the catalogs of AWS, or their namespaces in a table bucket."""
+    has_databases = lake.spec.in_glue or lake.spec.table_bucket
+    return {table.schema_name for table in lake.spec.tables} if has_databases else set()
+
+
+def name_kind(lake: Lake) -> str:
+    """Return what ``list_databases`` lists, in a word or two."""
+    return "namespace" if lake.spec.table_bucket else "Glue database"
 
 
 def is_nested(one: str, other: str) -> bool:
@@ -76,4 +91,6 @@ def is_nested(one: str, other: str) -> bool:
 
 def _has_other_catalog(first: Lake, second: Lake) -> bool:
     one, other = ((lake.deployment.account, lake.spec.access.region) for lake in (first, second))
+    if first.spec.table_bucket != second.spec.table_bucket:
+        return True
     return one[1] != other[1] or (one[0] != other[0] and None not in (one[0], other[0]))

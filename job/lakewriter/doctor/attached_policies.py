@@ -98,12 +98,13 @@ class PolicyProbes:
         return Arns(partition, account, region, key, self.spec.access.catalog_account)
 
     def _is_on_destination(self, permission: Permission, arns: Arns) -> bool:
-        """Return True for S3 and Glue on this destination; other permissions, such as writing logs, are not
+        """Return True for S3, S3 Tables and Glue on this destination; other permissions, such as writing logs, are not
         compared."""
         bucket = arns.bucket(self.spec.access.bucket)
-        if not permission.action.lower().startswith(("s3:", "glue:", "*")):
+        if not permission.action.lower().startswith(("s3:", "s3tables:", "glue:", "*")):
             return False
-        return permission.resource in ("*", bucket) or permission.resource.startswith((f"{bucket}/", arns.glue("")))
+        starts = (f"{bucket}/", arns.glue(""), *([self.spec.table_bucket] if self.spec.table_bucket else []))
+        return permission.resource in ("*", bucket) or permission.resource.startswith(starts)
 
     def _read_attached(self, role: str) -> Iterator[Document]:
         """Read inline and managed policies as the caller: the role itself needs no permission to read IAM."""

@@ -16,6 +16,7 @@ from lakewriter.policy.operator_statements import allow_stage
 from lakewriter.policy.secrets import allow_secrets
 from lakewriter.policy.sources import list_source_buckets
 from lakewriter.policy.statements import Conditions, Statement, allow
+from lakewriter.policy.table_bucket import bound_table_bucket
 from lakewriter.spec.deployment import STACK_TAG, Deployment
 from lakewriter.spec.specification import Spec
 
@@ -61,6 +62,7 @@ def _list_statements(
 ) -> Iterator[Statement]:
     yield from _bound_storage(spec, deployment, arns, names, exact=exact)
     yield from bound_catalog(spec, deployment, arns, exact=exact)
+    yield from bound_table_bucket(spec)
     yield from _bound_keys(spec, deployment, arns)
     yield from allow_secrets(spec, deployment, arns)
     if spec.access.role_arn:

@@ -18,6 +18,7 @@ from lakewriter.policy.catalog_statements import allow_key, list_own_paths
 from lakewriter.policy.deployed_names import DeployedNames
 from lakewriter.policy.sources import allow_key_of_objects
 from lakewriter.policy.statements import Conditions, Statement, allow, deny
+from lakewriter.policy.table_bucket import makes_table_bucket
 from lakewriter.spec.deployment import STACK_TAG, Deployment
 from lakewriter.spec.specification import Spec
 
@@ -26,6 +27,14 @@ _BUCKETS: Final = (
     "s3:Get*Configuration", "s3:Put*Configuration", "s3:TagResource", "s3:UntagResource", "s3:ListTagsForResource",
 )  # fmt: skip
 """On buckets alone: no object is read or written."""
+_TABLE_BUCKETS: Final = (
+    "s3tables:CreateTableBucket", "s3tables:DeleteTableBucket", "s3tables:GetTableBucket*",
+    "s3tables:PutTableBucket*Configuration", "s3tables:PutTableBucketEncryption",
+    "s3tables:PutTableBucketStorageClass", "s3tables:DeleteTableBucketEncryption",
+    "s3tables:DeleteTableBucketMetricsConfiguration", "s3tables:TagResource", "s3tables:UntagResource",
+    "s3tables:ListTagsForResource", "s3tables:CreateNamespace", "s3tables:GetNamespace", "s3tables:DeleteNamespace",
+)  # fmt: skip
+"""On table buckets and their namespaces alone: no table is made, read or deleted."""
 _BOUNDED: Final = (
     "iam:CreateRole", "iam:CreateUser", "iam:PutRolePermissionsBoundary", "iam:PutUserPermissionsBoundary",
     "iam:PutRolePolicy", "iam:PutUserPolicy", "iam:DeleteRolePolicy", "iam:DeleteUserPolicy",
@@ -198,6 +207,8 @@ def _allow_bootstrap(deployment: Deployment, arns: Arns, names: DeployedNames) -
 def _allow_storage(spec: Spec, deployment: Deployment, arns: Arns, names: DeployedNames) -> Iterator[Statement]:
     made = [] if deployment.existing.bucket or spec.access.endpoint else [arns.bucket(spec.access.bucket)]
     yield allow("ManageBuckets", _BUCKETS, [*made, arns.bucket(f"{names.begin(names.destination, 20)}*")])
+    if makes_table_bucket(spec, deployment):
+        yield allow("ManageTableBucket", _TABLE_BUCKETS, [str(spec.table_bucket)])
     assets = arns.objects(deployment.name_assets(arns.account, arns.region))
     yield allow("ReadAssets", ["s3:GetObject"], [assets])
     yield from allow_key_of_objects("DecryptAssets", ["kms:Decrypt"], deployment.artifact_kms_key_arn)

@@ -5,6 +5,7 @@ from typing import Final
 
 from lakewriter.policy import catalog_statements as catalog
 from lakewriter.policy import s3_statements as storage
+from lakewriter.policy import table_bucket
 from lakewriter.policy.arns import Arns, name_services
 from lakewriter.policy.deployed_names import DeployedNames
 from lakewriter.policy.statements import Conditions, Statement, allow
@@ -33,6 +34,7 @@ def allow_operator(
     key = arns.key or deployment.existing.kms_key_arn
     return {
         "S3": storage.allow_operator(spec, arns),
+        "S3Tables": table_bucket.allow_operator(spec),
         "Glue": catalog.allow_operator(spec, arns),
         "Kms": [
             *storage.allow_encryption(spec, deployment, arns, writes=True),

@@ -44,8 +44,10 @@ def find_reach(spec: Spec, party: Party) -> Reach:
 
     In the catalog it reaches ``databases``, and the file's own by ``tables`` or without a contract.
     """
-    job = [start for table in spec.tables for start in list_key_prefixes(table)]
-    if party.tables:
+    job = _list_job_starts(spec)
+    if spec.table_bucket and not party.paths:
+        starts, catalog = [], []
+    elif party.tables:
         starts = [start for name in party.tables for start in _find_starts(spec, name)]
         catalog = [path for name in party.tables for path in _list_catalog_paths(name)]
     elif party.paths:
@@ -63,6 +65,11 @@ def find_reach(spec: Spec, party: Party) -> Reach:
         job_starts=_shorten(job, [start.rstrip("/").rpartition("/")[0] + "/" for start in job], starts),
         job_catalog=_list_job_catalog(spec) if spec.in_glue else (),
     )
+
+
+def _list_job_starts(spec: Spec) -> list[str]:
+    """List what the keys of the job's files begin with; none does in a table bucket."""
+    return [] if spec.table_bucket else [start for table in spec.tables for start in list_key_prefixes(table)]
 
 
 def find_policy(spec: Spec, party: Party) -> VendorPolicy | None:
@@ -116,7 +123,7 @@ def find_overlaps(spec: Spec, deployment: Deployment) -> Iterator[str]:
         if party.access == "load":
             continue
         for name in party.tables:
-            if not any(_find_starts(spec, name)):
+            if not any(_find_starts(spec, name)) and not spec.table_bucket:
                 yield (
                     f"{key}.tables: where {name!r} lies is not known: this file has no such table, and the "
                     "destination's folders do not follow from schema and table. Give 'paths', the party's folders."
@@ -127,8 +134,15 @@ def find_overlaps(spec: Spec, deployment: Deployment) -> Iterator[str]:
 
 def _find_shared(spec: Spec, key: str, party: Party) -> Iterator[str]:
     starts = find_reach(spec, party).starts
+    if spec.table_bucket and not starts:
+        yield (
+            f"{key}: the tables lie in a table bucket, where no party writes. Give 'paths', its folders in "
+            f"{spec.access.bucket!r}, or access: read or load."
+        )
+        return
     given = "tables" if party.tables else "paths"
-    for table, job in ((spec_table, start) for spec_table in spec.tables for start in list_key_prefixes(spec_table)):
+    tables = () if spec.table_bucket else spec.tables
+    for table, job in ((spec_table, start) for spec_table in tables for start in list_key_prefixes(spec_table)):
         if _is_below(job, starts) and (party.tables or party.paths):
             yield (
                 f"{key}.{given}: table {table.id!r} of this file lies there, at {job!r}, and no party writes among the "

@@ -21,7 +21,9 @@ _BROKEN: Final = re.compile(r"\$\{?[$*?]?$")
 
 def list_table_prefixes(spec: Spec) -> tuple[str, ...]:
     """List the constant prefixes of the tables' keys: ``P/``, or ``P`` if a variable continues the last folder's name;
-    blank for the whole bucket."""
+    blank for the whole bucket. Tables in a table bucket have none."""
+    if spec.table_bucket:
+        return ()
     keys = [table.layout.prefix for table in spec.tables if not table.layout.directory]
     return tuple(
         f"{prefix}/" if prefix and all(key.startswith(f"{prefix}/") for key in keys) else prefix
@@ -37,7 +39,7 @@ def list_written_prefixes(spec: Spec) -> tuple[str, ...]:
 
 
 def list_key_prefixes(table: TableSpec) -> tuple[str, ...]:
-    """List what the keys of a table begin with, and those of its quarantine."""
+    """List what the keys of a table begin with in a bucket, and those of its quarantine."""
     return (find_key_prefix(table), *([f"{table.quarantine}/"] if table.quarantine is not None else []))
 
 
@@ -73,7 +75,8 @@ def _fit(spec: Spec) -> Iterator[tuple[int, list[str]]]:
     keys = ControlKeys(spec.access.prefix, spec.pipeline)
     records = [f"{escape(keys.root)}/*", f"{escape(keys.writers)}*"]
     prefixes = [f"{escape(prefix)}*" for prefix in list_written_prefixes(spec)]
-    table_patterns = [pattern for table in spec.tables for pattern in _list_table_keys(table)]
+    tables = () if spec.table_bucket else spec.tables
+    table_patterns = [pattern for table in tables for pattern in _list_table_keys(table)]
     if spec.service is not None and spec.service.chooses_location and spec.roots:
         table_patterns = prefixes
     above = [_find_folder_above(pattern, prefixes) for pattern in table_patterns]

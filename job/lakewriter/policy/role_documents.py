@@ -6,6 +6,7 @@ from dataclasses import replace
 from lakewriter.errors import SpecInvalidError
 from lakewriter.policy import catalog_statements as catalog
 from lakewriter.policy import s3_statements as storage
+from lakewriter.policy import table_bucket
 from lakewriter.policy.arns import Arns, escape
 from lakewriter.policy.checkpoint import allow_checkpoints, locate_checkpoints
 from lakewriter.policy.deployer_statements import allow_deployer
@@ -42,7 +43,7 @@ def make_documents(
     state_machines: Sequence[str] = (),
 ) -> dict[str, Document]:
     """Make the documents of one kind of role by name, without empty ones, in this order: ``S3``, ``Control``,
-    ``Glue``, ``Kms``, ``AssumeRole``, ``Secrets``, ``Sources``, ``Checkpoint``, ``Metrics``.
+    ``S3Tables``, ``Glue``, ``Kms``, ``AssumeRole``, ``Secrets``, ``Sources``, ``Checkpoint``, ``Metrics``.
 
     ``party`` bounds what a vendor or a reader reaches, ``state_machines`` are those that an operator starts, ``stage``
     what an operator looks after and a deployer deploys. ``Control`` denies what is the job's to a vendor with its own
@@ -103,6 +104,7 @@ def _allow_checkpoints(spec: Spec, deployment: Deployment, arns: Arns, *, has_ke
 def _allow_loader(spec: Spec, deployment: Deployment, arns: Arns) -> Named:
     return {
         "S3": storage.allow_loader(spec, arns),
+        "S3Tables": table_bucket.allow_loader(spec),
         "Glue": catalog.allow_loader(spec, deployment, arns),
         "Kms": [
             *storage.allow_encryption(spec, deployment, arns, writes=True),
@@ -145,6 +147,7 @@ def _allow_reader(spec: Spec, deployment: Deployment, arns: Arns, party: Party |
     tables = catalog.allow_reader(spec, deployment, arns, reader)
     return {
         "S3": storage.allow_reader(spec, arns, find_reach(spec, reader), hidden=party is not None),
+        "S3Tables": table_bucket.allow_reader(spec, deployment, reader),
         "Glue": tables,
         "Kms": [
             *storage.allow_encryption(spec, deployment, arns, writes=False),

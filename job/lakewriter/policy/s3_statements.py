@@ -75,10 +75,11 @@ def allow_vendor(spec: Spec, arns: Arns, reach: Reach, policy: VendorPolicy | No
 
 def deny_what_is_the_jobs(spec: Spec, arns: Arns, reach: Reach) -> list[Statement]:
     """Deny a party that writes the control objects, their names, and the files of the job's tables."""
+    of_job = _make_object_arns(spec, arns, reach.job_starts)
     return [
         deny_control_objects(spec, arns),
         *hide_control_objects(spec, arns, reach.starts),
-        deny("KeepOutOfTables", ["s3:*"], _make_object_arns(spec, arns, reach.job_starts)),
+        *([deny("KeepOutOfTables", ["s3:*"], of_job)] if of_job else []),
     ]
 
 
@@ -106,8 +107,11 @@ def allow_reader(spec: Spec, arns: Arns, reach: Reach, *, hidden: bool = True) -
     """Allow a party to read files; ``hidden`` keeps control objects out of its listings too.
 
     Snowflake lists its whole base location to verify a volume, so its role is denied the objects alone:
-    https://docs.snowflake.com/en/sql-reference/functions/system_verify_ext_volume
+    https://docs.snowflake.com/en/sql-reference/functions/system_verify_ext_volume. A party whose tables lie in a table
+    bucket reads no object of the bucket.
     """
+    if not reach.starts:
+        return []
     return [
         _allow_listing(spec, arns, reach.starts),
         allow("InspectBucket", [_LOCATION], [arns.bucket(spec.access.bucket)]),
@@ -120,10 +124,13 @@ def allow_reader(spec: Spec, arns: Arns, reach: Reach, *, hidden: bool = True) -
 def allow_encryption(spec: Spec, deployment: Deployment, arns: Arns, *, writes: bool) -> list[Statement]:
     """Allow using the bucket's key through S3 only; writing needs Decrypt too, for multipart uploads.
 
+    No page says whether S3 Tables uses a table's key by its own name or by that of S3, so that both are named.
+
     Earlier keys decrypt what they encrypted.
     """
     key = arns.key or deployment.existing.kms_key_arn
-    through_s3 = {"StringEquals": {"kms:ViaService": name_services(["s3"], arns.region)}}
+    services = ["s3", *(["s3tables"] if spec.table_bucket else [])]
+    through_s3 = {"StringEquals": {"kms:ViaService": name_services(services, arns.region)}}
     keys = deployment.earlier_kms_key_arns
     earlier = [allow("UseEarlierKeysThroughS3", ["kms:Decrypt"], keys, through_s3)] if keys else []
     if key is None and deployment.encryption == "SSE-S3":

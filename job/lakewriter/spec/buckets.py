@@ -63,7 +63,10 @@ class Existing(FileModel):
     kms_key_arn: str | None = Field(None, pattern=KEY_ARN)
     """The KMS key to encrypt with. Synth prints the statements that its policy needs."""
     databases: bool = False
-    """The Glue databases exist already."""
+    """The Glue databases, or the namespaces of the table bucket, exist already."""
+    table_bucket: bool = False
+    """The table bucket of ``table_bucket_arn`` exists already, as one of another account always does. Synth prints what
+    its owner has to set. Loads make the namespaces that are missing."""
     job_role_arn: str | None = Field(None, pattern=r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$")
     """The role that the Spark job runs as. Its owner attaches the policies that ``lakewriter policy`` prints."""
     log_bucket: str | None = None

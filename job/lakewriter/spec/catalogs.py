@@ -63,6 +63,11 @@ class _Service(Model):
     vends_credentials: ClassVar[bool]
     """Whether the catalog gives its clients credentials for a table's files."""
 
+    @property
+    def table_bucket(self) -> str | None:
+        """The ARN of the table bucket of Amazon S3 Tables that the tables lie in; None for files in a bucket."""
+        return None
+
 
 class GlueService(_Service):
     """Iceberg tables in the Glue Data Catalog."""
@@ -229,6 +234,11 @@ class S3TablesService(_ElsewhereService):
 
     kind: Literal["s3_tables"] = "s3_tables"
     signing_name: Literal["s3tables"] = "s3tables"
+
+    @property
+    def table_bucket(self) -> str:
+        """See ``_Service``."""
+        return self.warehouse
 
 
 AnyRestService = (

@@ -323,6 +323,12 @@ class Deployment(FileModel):
     job, CloudFormation and the publisher may then use it."""
 
     @property
+    def unreferenced_days(self) -> int:
+        """Return the days after which S3 Tables may take away a file that no snapshot names. A load's files are named
+        once it commits, and it may complete its uploads for all of ``abort_incomplete_uploads_days``."""
+        return self.abort_incomplete_uploads_days + 1
+
+    @property
     def jar_objects(self) -> tuple[str, ...]:
         """Return the jars that are objects in S3, those of ``spark.conf`` included."""
         given = (*self.jars, *self.spark.conf.get("spark.jars", "").split(","))

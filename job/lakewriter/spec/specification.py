@@ -169,6 +169,11 @@ class Spec(Model):
         return self.service.rest if self.service is not None else None
 
     @property
+    def table_bucket(self) -> str | None:
+        """The ARN of the table bucket of Amazon S3 Tables that the tables lie in, if they do."""
+        return self.service.table_bucket if self.service is not None else None
+
+    @property
     def servers(self) -> tuple[str, ...]:
         """The URLs of servers that the file names and that are sent a secret as it is."""
         catalog, lineage = self.rest_service, self.lineage

@@ -23,6 +23,12 @@ def tables(read: dict[str, Any]) -> dict[str, Any]:
     return {"tables": [{**READ_ORDERS, "read": read}]}
 
 
+TABLE_BUCKET = "arn:aws:s3tables:eu-central-1:123456789012:bucket/acme-tables"
+IN_TABLE_BUCKET = dict.fromkeys(GOOD["destination"]) | {
+    "type": "lakewriter-s3", "location": "s3://acme-lake/data", "region": "eu-central-1", "catalog": "s3_tables",
+    "table_bucket_arn": TABLE_BUCKET,
+}  # fmt: skip
+NETWORK = {"subnet_ids": ["subnet-0a1b2c3d"], "security_group_ids": ["sg-0a1b2c3d"]}
 ORDERS_TABLE = {"url": "jdbc:postgresql://db/shop", "dbtable": "orders"}
 NO_DRIVER = (
     "tables: table 'shop.orders' reads a database by JDBC, and no driver goes with the job; expected its jar. Give "
@@ -300,6 +306,43 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
             "deployment.abort_incomplete_uploads_days: 1 is too few: a load may take 24 h 30 min with all its 6 "
             "attempts, and until it commits, its files are incomplete uploads; expected 2 or more. Raise it, or lower "
             "timeout_minutes, queue_timeout_minutes or attempts of spark."
+        ],
+    ),
+    (
+        "a table bucket of no account, which EMR Serverless does not reach",
+        {"destination": IN_TABLE_BUCKET, "deployment": {}},
+        [
+            "deployment.account is not given; expected '123456789012', where destination.table_bucket_arn has the "
+            "stack make the table bucket, or another one with existing.table_bucket: true.",
+            "the Iceberg catalog 'https://s3tables.eu-central-1.amazonaws.com/iceberg' is out of reach without a VPC; "
+            "expected catalog: iceberg, or a network. Give deployment.network the subnets and security groups of a VPC "
+            "with a way there.",
+        ],
+    ),
+    (
+        "an existing table bucket of tables in files",
+        {"deployment": {"existing": {"table_bucket": True}}},
+        [
+            "deployment.existing.table_bucket: the tables lie in no table bucket; expected catalog: s3_tables. Leave "
+            "it out."
+        ],
+    ),
+    (
+        "two stages in one table bucket",
+        {
+            "destination": IN_TABLE_BUCKET,
+            "deployment": {
+                "account": "123456789012",
+                "network": NETWORK,
+                "stages": {"prod": {}, "test": {"destination": {"location": "s3://acme-lake-test/data"}}},
+            },
+        },
+        [
+            f"deployment.stages: stages 'prod' and 'test' both make the table bucket '{TABLE_BUCKET}'; expected at "
+            "most one that does. Set existing.table_bucket in deployment.stages.test, or give it another "
+            "table_bucket_arn.",
+            "deployment.stages: stages 'prod' and 'test' both write the namespace 'shop'; expected namespaces of their "
+            "own. Give deployment.stages.test another database.",
         ],
     ),
     (

@@ -19,6 +19,8 @@ STATEFUL = {
     "AWS::IAM::AccessKey",
     "AWS::SecretsManager::Secret",
     "AWS::Glue::Database",
+    "AWS::S3Tables::Namespace",
+    "AWS::S3Tables::TableBucket",
 }
 
 

@@ -15,6 +15,7 @@ from infra.settings import read_defaults
 from tests.infra.conftest import SettingsFor
 from tests.infra.destination.airbyte import file
 from tests.infra.destination.lakes import EVERYTHING, REPLICA, SUPAFLOW, lake
+from tests.infra.destination.test_table_bucket import lake as in_table_bucket
 
 pytestmark = pytest.mark.synth
 
@@ -35,6 +36,7 @@ VARIANTS: Mapping[str, dict[str, Any]] = {
             "trust": [SUPAFLOW | {"lf_tags": {"domain": "flights"}}],
         }
     ),
+    "table bucket": in_table_bucket({"encryption": "SSE-KMS"}),
     "odd source": {
         **lake(),
         "tables": [{"table": "t", "schema": "s", "read": {"format": "parquet", "path": "s3://raw/a$b*/c"}}],
@@ -93,6 +95,7 @@ def test_findings_of_cdk_nag_are_acknowledged_at_the_policy(assemblies: dict[str
         ("verbatim, without access logs", [("S1", "Lake/Bucket")]),
         ("at the bucket's root, without Glue", []),
         ("path with variables, verbatim", []),
+        ("table bucket", []),
         ("odd source", []),
     ],
 )
@@ -100,7 +103,7 @@ def test_findings_beside_wildcards(assemblies: dict[str, Path], variant: str, ot
     assert [found for found in _answered(assemblies[variant]) if not found[0].startswith("IAM5[Resource::")] == others
 
 
-@pytest.mark.parametrize("variant", ["plain", "everything"])
+@pytest.mark.parametrize("variant", ["plain", "everything", "table bucket"])
 def test_cfn_lint_finds_nothing(assemblies: dict[str, Path], variant: str) -> None:
     (template,) = assemblies[variant].glob("*.template.json")
     assert [str(match) for match in lint_file(template)] == []

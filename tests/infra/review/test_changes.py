@@ -10,6 +10,7 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from infra.review import list_changes, make_page
 from infra.review.changes import REPLACING, compare
+from infra.review.harms import Harm, judge_property
 from infra.review.page import Code, Table
 from infra.review.templates import Templates
 from infra.settings import Settings
@@ -294,6 +295,30 @@ def test_output_folder_is_nothing_to_compare_with() -> None:
     context = {"lake": "examples/demo/lake.yaml", "stage": "dev", "bundle": "build/bundle", "deployed": "cdk.out"}
     with pytest.raises(SpecInvalidError, match="this folder is where synth writes"):
         Settings.read(context.get)
+
+
+REMOVAL = {"Status": "Enabled", "UnreferencedDays": 31, "NoncurrentDays": 30}
+KEYS = [{"SSEAlgorithm": "aws:kms", "KMSKeyArn": {"Fn::GetAtt": [name, "Arn"]}} for name in ("Key", "Other")]
+OF_TABLE_BUCKETS: list[tuple[str, Any, Any, Harm]] = [
+    # a property before and after: the service takes files sooner, or for good, or not at all any more
+    ("UnreferencedFileRemoval", REMOVAL, REMOVAL | {"UnreferencedDays": 30}, Harm.DELETABLE),
+    ("UnreferencedFileRemoval", REMOVAL, REMOVAL | {"NoncurrentDays": 10}, Harm.DELETABLE),
+    ("UnreferencedFileRemoval", REMOVAL, REMOVAL | {"UnreferencedDays": 32}, Harm.NONE),
+    ("UnreferencedFileRemoval", REMOVAL, REMOVAL | {"Status": "Disabled"}, Harm.NONE),
+    ("UnreferencedFileRemoval", REMOVAL | {"Status": "Disabled"}, REMOVAL, Harm.DELETABLE),
+    # by default after 3 days, and for good after 10
+    ("UnreferencedFileRemoval", REMOVAL, None, Harm.DELETABLE),
+    ("UnreferencedFileRemoval", None, REMOVAL, Harm.NONE),
+    ("EncryptionConfiguration", {"SSEAlgorithm": "AES256"}, KEYS[0], Harm.NONE),
+    ("EncryptionConfiguration", KEYS[0], KEYS[1], Harm.UNREADABLE),
+    ("TableBucketName", "acme-tables", "acme-other", Harm.UNREADABLE),
+]
+
+
+@pytest.mark.parametrize(("key", "before", "after", "harm"), OF_TABLE_BUCKETS)
+def test_changes_of_a_table_bucket(key: str, before: Any, after: Any, harm: Harm) -> None:
+    sides = ({key: value} if value is not None else {} for value in (before, after))
+    assert judge_property("AWS::S3Tables::TableBucket", key, *sides) is harm
 
 
 @pytest.mark.parametrize("kind", REPLACING)

@@ -7,6 +7,8 @@ from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from infra.review.imports import IDENTIFIERS, write_imports
 from tests.infra.destination.lakes import SUPAFLOW
+from tests.infra.destination.test_table_bucket import ARN
+from tests.infra.destination.test_table_bucket import lake as in_table_bucket
 from tests.infra.review.conftest import Synth
 
 pytestmark = pytest.mark.synth
@@ -28,6 +30,17 @@ def test_what_a_new_stack_could_not_make_again(synth: Synth) -> None:
     }
 
 
+def test_table_bucket_and_its_namespaces(synth: Synth) -> None:
+    folder, settings = synth.run({}, top=in_table_bucket())
+    write_imports(folder, settings)
+    found = json.loads((folder / "import.json").read_text("utf-8"))
+    assert {name: each for name, each in found.items() if "TableBucketARN" in each} == {
+        "TableBucket": {"TableBucketARN": ARN},
+        "NamespaceShop": {"TableBucketARN": ARN, "Namespace": "shop"},
+        "NamespaceShopCrm": {"TableBucketARN": ARN, "Namespace": "shop_crm"},
+    }
+
+
 def test_unprotected_stage_leaves_nothing_to_import(synth: Synth) -> None:
     assert read_imports(synth, "dev") == {}
 
@@ -36,4 +49,4 @@ def test_unprotected_stage_leaves_nothing_to_import(synth: Synth) -> None:
 def test_identifiers(kind: str) -> None:
     # CloudFormation's own schema of the type, as cfn-lint ships it.
     schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", kind).schema
-    assert [path.split("/")[2] for path in schema["primaryIdentifier"]] == [IDENTIFIERS[kind]]
+    assert [path.split("/")[2] for path in schema["primaryIdentifier"]] == list(IDENTIFIERS[kind])
