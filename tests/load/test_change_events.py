@@ -94,6 +94,16 @@ def test_files_without_a_row(tmp_path, aws, bucket, spark):
     assert topic.users.iceberg().schema().column_names == names
 
 
+@pytest.mark.spark
+def test_tombstones_before_the_first_event(tmp_path, aws, bucket, spark):
+    """As at the beginning of a compacted topic: they make no table, whose key has no type yet."""
+    topic = Topic(tmp_path, aws, spark)
+    table = topic.load("a", "null", "null")
+    assert (table.status, table.rows) == ("done", 0), table
+    topic.load("b", change("c", 1, anne()))
+    assert topic.rows("id", "name") == [(1, "Anne")]
+
+
 def wrap(event, *fields):
     """An event beside its schema, as Kafka Connect's converter writes both."""
     image = {"type": "struct", "fields": list(fields), "optional": True, "field": "after"}

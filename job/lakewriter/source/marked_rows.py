@@ -48,6 +48,13 @@ def add_misfits(marks: Column, misfits: Sequence[Column]) -> Column:
     return F.when(is_misfit, mark(**position, **parts, row=several)).otherwise(marks)
 
 
+def add_fault(marks: Column, value: Column, reason: str) -> Column:
+    """Return the marks with the reason against each row that is good so far and has a ``value``, which is at fault."""
+    position = {part: marks.getField(part) for part in ("file", "offset")}
+    is_bad = value.isNotNull() & marks.getField("reason").isNull()
+    return F.when(is_bad, mark(**position, value=value, reason=F.lit(reason), row=value)).otherwise(marks)
+
+
 def filter_rows(source: DataFrame, table: TableSpec, condition: str) -> DataFrame:
     """Return the rows above the cursor, and the bad rows.
 

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, StringType
 
-from lakewriter.column_types import note_type
+from lakewriter.column_types import is_void, note_type
 from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
 from lakewriter.naming import DELETED
 from lakewriter.receipt import InferredType
@@ -33,6 +33,7 @@ from lakewriter.source.file_listing import add_base_path, list_load_paths
 from lakewriter.source.file_splits import make_spread
 from lakewriter.source.files.file_source import has_reader, infers_types, open_files
 from lakewriter.source.kafka_topics import TopicEdge, look_at_topics
+from lakewriter.source.kafka_values import read_values
 from lakewriter.source.marked_rows import add_marks, is_marked
 from lakewriter.source.request import RowsRequest
 from lakewriter.source.source_options import make_reader_options
@@ -216,6 +217,10 @@ def unfold_events(loaded: Loaded, table: TableSpec, first: int | None) -> Loaded
     if table.envelope is None:
         return loaded
     marked = loaded.frame if is_marked(loaded.frame) else add_marks(loaded.frame)
+    declared: Mapping[str, ColumnType] = {}
+    if table.envelope.has_rows_inside and table.read.kind.name == "kafka":
+        read = read_values(marked, table, first)
+        marked, declared = read.frame, read.declared
     events = make_arrow_schema(marked.columns[:-1], marked.select(*marked.columns[:-1]).schema)
     plan = plan_events(events, table, table.envelope)
     fields = [*plan.fields, pa.field(DELETED, pa.bool_())]
@@ -223,14 +228,14 @@ def unfold_events(loaded: Loaded, table: TableSpec, first: int | None) -> Loaded
     numbered = [field.with_name(name) for name, field in zip(number_columns(names), fields, strict=True)]
     kind = from_arrow_schema(mark_schema(numbered), prefer_timestamp_ntz=True)
     rows = marked.mapInArrow(partial(_unfold_all, plan, mark_schema(events)), kind).toDF(*names, BAD)
-    declared: dict[str, ColumnType] = {}
     if isinstance(plan, DebeziumPlan) and plan.has_schema:
         looked_at = marked if first is None else marked.limit(first)
         schemas = looked_at.select(F.to_json("schema").alias("schema")).where("schema IS NOT NULL").distinct().collect()
-        of_rows = read_row_types((row[0] for row in schemas), table.id)
-        declared = {name: kind for name, kind in of_rows.items() if name in names}
+        declared = read_row_types((row[0] for row in schemas), table.id)
+    declared = {name: kind for name, kind in declared.items() if name in names}
     # The types that values give are those of events, which the table has not.
-    return replace(loaded, frame=rows, inferred=(), declared=declared)
+    is_untyped = all(is_void(column.type) for column in plan.rows)
+    return replace(loaded, frame=rows, inferred=(), declared=declared, is_untyped=is_untyped)
 
 
 def _unfold_all(plan: AnyEventPlan, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -15,6 +15,8 @@ from lakewriter.column_types import can_hold, is_list_like, is_void, name_type
 
 WHOLE: Final = pa.decimal128(38, 0)
 _TEXT: Final = pa.string()
+NO_EVENT: Final = pa.schema([pa.field("op", _TEXT)])
+"""The columns of a source of which no row has an event: nothing but tombstones."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from lakewriter.naming import DELETED
 from lakewriter.source.bad_rows import BAD, FIELDS, SKIPPED, Marked, join_marks
 from lakewriter.source.change_events.debezium import DebeziumPlan, plan_debezium
 from lakewriter.source.change_events.dms import DmsPlan, plan_dms
+from lakewriter.source.change_events.members import NO_EVENT
 from lakewriter.spec.change_events import ChangeEvents
 from lakewriter.spec.table_spec import TableSpec
 
@@ -23,6 +24,9 @@ def plan_events(schema: pa.Schema, table: TableSpec, events: ChangeEvents) -> An
     if events.form == "dms":
         return plan_dms(schema, events, table.id, table.order_by, table.primary_key)
     columns = {column.name: read_noted_type(column) for column in table.read.learnt.columns}
+    if not columns and schema.equals(NO_EVENT):
+        # The key has no type yet.
+        columns = dict.fromkeys(table.primary_key, pa.null())
     return plan_debezium(schema, events, table.id, columns)
 
 

@@ -25,6 +25,7 @@ from lakewriter.errors import (
 from lakewriter.receipt import InferredType
 from lakewriter.report import format_count, join_first
 from lakewriter.source.bad_rows import KEEP_APART, Marked
+from lakewriter.source.change_events.members import NO_EVENT
 from lakewriter.source.declared_columns import ColumnCast, cast_batch, declare_schema, plan_casts
 from lakewriter.source.files.avro_reader import AvroReader
 from lakewriter.source.files.charsets import Charset
@@ -350,7 +351,7 @@ def open_files(
     reader = _MAKE[form.name](taken, data)
     if isinstance(reader, JsonReader):
         # Of events, files may have none but the values of messages without one.
-        reader = replace(reader, fit=fit, least=None if inside is None else _NO_EVENT)
+        reader = replace(reader, fit=fit, least=None if inside is None else NO_EVENT)
     look = reader.look(listing.files, table.id, spread)
     joined = None if earlier is None else _join_earlier(earlier, look.schema, form, fit)
     file_columns, look = look.schema, look if joined is None else replace(look, schema=joined.schema)
@@ -368,9 +369,6 @@ def open_files(
         asked, chosen = joined.list_asked(file_columns, read_schema), replace(joined, schema=read_schema)
         source = replace(source, read_schema=asked, chosen=chosen)
     return OpenedFiles(source, look, listing, read.is_empty, form.name, inferred, not has_rows)
-
-
-_NO_EVENT: Final = pa.schema([pa.field("op", pa.string())])
 
 
 def _split_declared(table: TableSpec, read: Read) -> tuple[TableSpec, Read, frozenset[str] | None]:

@@ -1,0 +1,151 @@
+"""Read Debezium's events from the values of a Kafka topic, as Kafka Connect's JSON converter writes them.
+
+https://debezium.io/documentation/reference/3.2/connectors/postgresql.html#postgresql-events
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as st
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.source.bad_rows import BAD
+from lakewriter.source.change_events.connect_schemas import read_row_types
+from lakewriter.source.change_events.members import NO_EVENT
+from lakewriter.source.marked_rows import add_fault
+from lakewriter.spec.table_spec import ColumnType, TableSpec
+
+_UNREAD: Final = "__lakewriter_unread"
+_EVENT: Final = "__lakewriter_event"
+_NO_JSON: Final = "expected an event of Debezium as JSON"
+_IMAGES: Final = ("before", "after")
+_PLAIN: Final[Mapping[str, st.DataType]] = {
+    "boolean": st.BooleanType(),
+    **dict.fromkeys(("int8", "int16", "int32", "int64"), st.LongType()),
+    **dict.fromkeys(("float", "float32", "double", "float64"), st.DoubleType()),
+}
+"""The types of Connect that JSON has; the others, bytes among them, are texts there."""
+
+
+@dataclass(frozen=True)
+class KafkaEvents:
+    """The events of a topic's messages, marked.
+
+    ``declared`` are the types of columns that their schemas give.
+    """
+
+    frame: DataFrame
+    declared: Mapping[str, ColumnType] = field(default_factory=dict)
+
+
+def read_values(marked: DataFrame, table: TableSpec, first: int | None) -> KafkaEvents:
+    """Return the events in the column ``value``, of which a null is a tombstone.
+
+    A value that is none is a bad row. ``first`` is the number of rows that are looked at for schemas, None for all.
+
+    Raises:
+        SpecInvalidError: The values have no schema, and a column of their rows is not declared.
+    """
+    texts = marked.select(F.col("value").cast("string").alias("value"), F.col(BAD))
+    looked_at = texts if first is None else texts.limit(first)
+    wrapped = F.from_json("value", "schema STRING, payload STRING")
+    schemas = [
+        row[0]
+        for row in looked_at.select(wrapped["schema"].alias("schema")).where("schema IS NOT NULL").distinct().collect()
+    ]
+    if schemas:
+        declared = read_row_types(schemas, table.id)
+        kind = reduce(_join, (_make_type(json.loads(text)) for text in sorted(schemas)))
+        return KafkaEvents(_parse(texts, st.StructType().add("payload", kind)), declared)
+    kind = _find_members(looked_at)
+    if not kind.fields:
+        nothing = (F.lit(None).cast("string").alias(name) for name in NO_EVENT.names)
+        return KafkaEvents(texts.select(*nothing, BAD))
+    row_names = {name for image in _IMAGES for name in _list_columns(kind, image)}
+    declared_names = {name.lower() for name in table.columns}
+    if missing := sorted(name for name in row_names if name.lower() not in declared_names):
+        raise SpecInvalidError(
+            f"tables.{table.id}.columns does not declare {', '.join(map(repr, missing))}: the events have no schema, "
+            "which would say what the values are.",
+            remedy="Set value.converter.schemas.enable: true for the connector; or declare each column, such as "
+            f"columns: {{{missing[0]}: string}}.",
+        )
+    return KafkaEvents(_parse(texts, kind))
+
+
+def _find_members(texts: DataFrame) -> st.StructType:
+    """Return the type of the events themselves, with all that is no object or list as text."""
+    session: SparkSession = texts.sparkSession
+    jvm, options = session._jvm, session.read.option("primitivesAsString", True).option("mode", "DROPMALFORMED")
+    assert jvm is not None
+    # PySpark's own reader takes texts only as an RDD of Python objects.
+    rows = getattr(texts.select("value").where("value IS NOT NULL")._jdf, "as")(
+        jvm.org.apache.spark.sql.Encoders.STRING()
+    )
+    kind = st.StructType.fromJson(json.loads(options._jreader.json(rows).schema().json()))
+    inner = kind["payload"].dataType if "payload" in kind.names else None
+    if isinstance(inner, st.StructType):
+        return st.StructType().add("payload", _fill_images(inner))
+    return _fill_images(kind)
+
+
+def _fill_images(event: st.StructType) -> st.StructType:
+    """Return the type of events whose images have the same columns: one that is null in all events has none."""
+    rows = [event[name].dataType for name in _IMAGES if name in event.names]
+    row = next((kind for kind in rows if isinstance(kind, st.StructType)), None)
+    fields = [
+        st.StructField(
+            f.name,
+            row if row is not None and f.name in _IMAGES and not isinstance(f.dataType, st.StructType) else f.dataType,
+        )
+        for f in event
+    ]
+    return st.StructType(fields)
+
+
+def _list_columns(kind: st.StructType, image: str) -> list[str]:
+    event = kind["payload"].dataType if "payload" in kind.names else kind
+    image_type = event[image].dataType if isinstance(event, st.StructType) and image in event.names else None
+    return image_type.names if isinstance(image_type, st.StructType) else []
+
+
+def _parse(texts: DataFrame, kind: st.StructType) -> DataFrame:
+    """Return the events of texts, with the columns of ``kind`` or of its payload, and their marks."""
+    whole = st.StructType([*kind.fields, st.StructField(_UNREAD, st.StringType())])
+    parsed = F.from_json("value", whole, {"columnNameOfCorruptRecord": _UNREAD, "mode": "PERMISSIVE"})
+    events = texts.select("value", parsed.alias(_EVENT), F.col(BAD))
+    # Spark takes an empty text for null; the JSON null is a tombstone.
+    is_empty = F.col("value").rlike(r"^\s*$")
+    unread = F.coalesce(F.col(_EVENT)[_UNREAD], F.when(is_empty, F.col("value")))
+    marks = add_fault(F.col(BAD), unread, _NO_JSON)
+    inner = f"{_EVENT}.payload" if "payload" in kind.names else _EVENT
+    return events.select(f"{inner}.*", marks.alias(BAD)).drop(_UNREAD)
+
+
+def _make_type(schema: Mapping[str, Any]) -> st.DataType:
+    """Return the type with which Spark reads what a schema of Connect describes."""
+    kind = schema.get("type")
+    if kind == "struct":
+        fields = ((str(member.get("field")), _make_type(member)) for member in schema.get("fields") or ())
+        return st.StructType([st.StructField(name, inner) for name, inner in fields])
+    if kind == "array":
+        return st.ArrayType(_make_type(schema.get("items") or {}))
+    if kind == "map":
+        return st.MapType(st.StringType(), _make_type(schema.get("values") or {}))
+    return _PLAIN.get(str(kind), st.StringType())
+
+
+def _join(one: st.DataType, other: st.DataType) -> st.DataType:
+    """Return the type that has the members of both; where these are of two types their text is read."""
+    if isinstance(one, st.StructType) and isinstance(other, st.StructType):
+        others = {member.name: member.dataType for member in other}
+        members = {m.name: _join(m.dataType, others.pop(m.name, m.dataType)) for m in one} | others
+        return st.StructType([st.StructField(name, kind) for name, kind in members.items()])
+    if isinstance(one, st.ArrayType) and isinstance(other, st.ArrayType):
+        return st.ArrayType(_join(one.elementType, other.elementType))
+    return one if one == other else st.StringType()

@@ -1,0 +1,116 @@
+"""Events of Debezium in the values of a Kafka topic become rows, typed by the schemas beside them."""
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from lakewriter.errors import SpecInvalidError
+from lakewriter.naming import DELETED
+from lakewriter.source.bad_rows import BAD, SKIPPED
+from lakewriter.source.table_frames import Loaded, unfold_events
+from lakewriter.spec.change_events import CHANGE_ORDER, ChangeEvents
+from lakewriter.spec.table_spec import ColumnType, Read
+from tests.source.test_change_events import make_table
+
+pytestmark = pytest.mark.spark
+
+# The schema of Kafka Connect's JSON converter: postgresql.html#postgresql-create-events of Debezium's pages.
+SOURCE: Final = [{"type": "string", "field": "connector"}, {"type": "int64", "field": "ts_ms"},
+                 {"type": "int64", "optional": True, "field": "lsn"}]  # fmt: skip
+ID: Final = {"type": "int32", "optional": False, "field": "id"}
+NAME: Final = {"type": "string", "optional": True, "field": "name"}
+TAGS: Final = {"type": "array", "items": {"type": "string"}, "optional": True, "field": "tags"}
+
+
+def wrap(op: str, lsn: int, after: object, before: object = None, *columns: dict[str, Any]) -> str:
+    images = [{"type": "struct", "fields": list(columns), "optional": True, "field": name} for name in IMAGES]
+    source = {"type": "struct", "fields": SOURCE, "field": "source"}
+    schema = {"type": "struct", "fields": [*images, source, {"type": "string", "field": "op"}]}
+    return json.dumps({"schema": schema, "payload": make_event(op, lsn, after, before)})
+
+
+def make_event(op: str, lsn: int, after: object, before: object = None) -> dict[str, object]:
+    source = {"connector": "postgresql", "ts_ms": 5, "lsn": lsn}
+    return {"before": before, "after": after, "source": source, "op": op}
+
+
+IMAGES: Final = ("before", "after")
+
+
+@pytest.fixture
+def unfold(spark):
+    def unfold(*values: str | None, columns: dict[str, ColumnType] | None = None, first: int | None = None):
+        """Return the rows, and the types that the events give."""
+        frame = spark.createDataFrame(
+            [(None if value is None else value.encode(), "shop.orders", number) for number, value in enumerate(values)],
+            "value BINARY, topic STRING, offset LONG",
+        )
+        events = ChangeEvents(form="debezium")
+        table = make_table(events, read=Read(format="kafka"), columns=columns or {})
+        loaded = unfold_events(Loaded(frame), table, first)
+        rows = [row.asDict(recursive=True) for row in loaded.frame.collect()]
+        return [describe(row) for row in rows], {name: kind.type for name, kind in loaded.declared.items()}
+
+    return unfold
+
+
+def describe(row: dict[str, Any]) -> object:
+    mark, is_deleted = row.pop(BAD), row.pop(DELETED)
+    order = tuple(int(value) for name in CHANGE_ORDER if (value := row.pop(name)) is not None)
+    if mark["reason"] is not None:
+        return mark["reason"] if mark["column"] == SKIPPED else (mark["reason"], mark["value"])
+    return ("delete" if is_deleted else "upsert", row, order)
+
+
+def test_events_beside_their_schemas(unfold):
+    rows, declared = unfold(
+        wrap("c", 1, {"id": 1, "name": "Anne"}, None, ID, NAME),
+        # A column is added, and an identifier becomes longer, while the run goes on.
+        wrap("u", 2, {"id": 2**40, "name": "Bob", "tags": ["a"]}, None, ID | {"type": "int64"}, NAME, TAGS),
+        wrap("d", 3, None, {"id": 1}, ID, NAME),
+        None,
+        "null",
+    )
+    assert declared == {"id": "bigint", "name": "string"}
+    assert rows == [
+        ("upsert", {"id": 1, "name": "Anne", "tags": None}, (0, 1, 1, 0)),
+        ("upsert", {"id": 2**40, "name": "Bob", "tags": ["a"]}, (0, 1, 2, 0)),
+        ("delete", {"id": 1, "name": None, "tags": None}, (0, 1, 3, 0)),
+        "tombstone",
+        "tombstone",
+    ]
+
+
+def test_only_tombstones(unfold):
+    """As at the beginning of a compacted topic: the key has no type yet, so that no table is made."""
+    assert unfold(None, "null") == (["tombstone", "tombstone"], {})
+
+
+BAD_VALUES: Final = ["<xml/>", '{"payload": {"op": "c"', "[1]", '"text"', "5", "", "  "]
+
+
+@pytest.mark.parametrize("has_schema", [True, False])
+def test_values_that_are_no_events(unfold, has_schema):
+    """None of them may pass for a tombstone, which is counted and skipped."""
+    event = wrap("c", 1, {"id": 1}, None, ID) if has_schema else json.dumps(make_event("c", 1, {"id": 1}))
+    rows, _ = unfold(event, *BAD_VALUES, columns={"id": ColumnType(type="int")})
+    assert [row[0] for row in rows] == ["upsert", *["expected an event of Debezium as JSON"] * len(BAD_VALUES)]
+    assert [row[1] for row in rows[1:]] == BAD_VALUES
+
+
+@pytest.mark.parametrize("wraps", [True, False])
+def test_events_without_a_schema(unfold, wraps):
+    """Their values are texts, which the declared types cast: no digit is lost."""
+    event = make_event("c", 2**60 + 1, {"id": 2**60 + 1, "name": "Anne", "amount": 0.1}, None)
+    text = json.dumps({"payload": event, "schema": None} if wraps else event)
+    columns = {name: ColumnType(type="string") for name in ("ID", "name", "amount")}
+    rows, declared = unfold(text, None, columns=columns)
+    assert (declared, rows[1]) == ({}, "tombstone")
+    assert rows[0] == ("upsert", {"amount": "0.1", "id": str(2**60 + 1), "name": "Anne"}, (0, 1, 2**60 + 1, 0))
+    with pytest.raises(SpecInvalidError) as caught:
+        unfold(text, columns={"id": ColumnType(type="bigint")})
+    assert caught.value.message == (
+        "tables.t.columns does not declare 'amount', 'name': the events have no schema, which would say what the "
+        "values are."
+    )
