@@ -30,6 +30,8 @@ TITLES: Final = {
     "dataframes": "DataFrames",
     "others": "Outside Spark",
     "readers": "Readers of files",
+    # Of bench/json_decoding.py, entered by hand.
+    "json-decoding": "JSON decoded",
     "requests": "Requests",
     "memory": "Memory of a worker",
     "growth": "Growth",
@@ -43,7 +45,6 @@ TITLES: Final = {
     "messages": "Messages",
     "long-messages": "Long inputs of messages",
     "streamed": "Messages over standard input",
-    "bytes": "Bytes of text",
     "databases": "Databases",
     # Its figures are those of scripts/nightly, entered by hand.
     "soak": "A thousand batches",

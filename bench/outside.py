@@ -190,8 +190,8 @@ def _summarise(turns: list[tuple[Turn, Objects]]) -> Taken:
 
 
 def make_table(found: Mapping[str, Taken]) -> list[str]:
-    """A Markdown table with ratios to the first way, and a sentence on who is ahead of it."""
-    (own, base), *others = found.items()
+    """Make a Markdown table with ratios to the first way."""
+    base = next(iter(found.values()))
     lines = ["| way | seconds | time | CPU | MiB | MB | size | files |", "|---|---|---|---|---|---|---|---|"]
     for name, each in found.items():
         ratios = (f"{each.seconds / base.seconds:.2f}", f"{each.size / base.size:.2f}")
@@ -199,13 +199,4 @@ def make_table(found: Mapping[str, Taken]) -> list[str]:
             f"| {name} | {each.seconds:.1f} | {ratios[0]} | {each.cpu:.1f} | {each.peak / 2**20:,.0f} | "
             f"{each.size / 1e6:.1f} | {ratios[1]} | {each.files} |"
         )
-    ahead = [_say_ahead(name, each, base) for name, each in others]
-    said = "; ".join(each for each in ahead if each)
-    return [*lines, "", f"Ahead of {own}: {said}." if said else f"Nobody is ahead of {own} in any column."]
-
-
-def _say_ahead(name: str, each: Taken, base: Taken) -> str:
-    """In what a way is better, or nothing."""
-    measures = {"seconds": "seconds", "cpu": "CPU", "peak": "memory", "size": "size"}
-    better = [word for field, word in measures.items() if getattr(each, field) < getattr(base, field)]
-    return f"{name} in {', '.join(better)}" if better else ""
+    return lines

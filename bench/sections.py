@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from bench import databases, frames, messages, outside, readers, streamed, text_bytes
+from bench import databases, frames, messages, outside, readers, streamed
 from bench.data import KEYS, ROWS_A_FILE, make_small_files, sources
 from bench.measure import Timed, medians, table, timed, worker_peak
 from bench.outside_ways import CORES
@@ -265,6 +265,5 @@ SECTIONS: Final[dict[str, Section]] = {
     "messages": messages.formats,
     "long-messages": messages.lengths,
     "streamed": streamed.streaming,
-    "bytes": text_bytes.looking,
     "databases": databases.reading,
 }

@@ -22,12 +22,11 @@ CODE: Final = ("job/", "infra/", "tests/", "scripts/", "bench/", "examples/", ".
 ELSEWHERE: Final = {
     "CONTRIBUTING.md": {"job/lakewriter/dialects/NAME/settings.py"},
     "docs/adr/0020-compression-that-a-configuration-leaves-out.md": {"airbytehq/airbyte"},
-    "docs/adr/0026-references-of-json-schema-by-our-own-code.md": {"Specification", "referencing", "rpds-py"},
+    "docs/adr/0017-one-document-engine.md": {"referencing"},
     "docs/adr/0027-an-undo-is-a-change.md": {"repeats/"},
     # Of objects in S3.
     "docs/architecture.md": {"_writers/", "_latest/files.json"},
     "docs/adr/0029-a-refresh-switches-readers.md": {"_latest/files.json"},
-    "docs/adr/0058-the-object-that-readers-follow-says-whose-it-is.md": {"_latest/files.json"},
     "docs/adr/0035-a-state-for-all-streams-belongs-to-the-sync.md": {"sync/decision.json", "sync/completion.json"},
 }
 """What is named by these pages and is not ours."""

@@ -1,7 +1,7 @@
 """Resolve a ``$ref`` of a JSON Schema: a pointer, an anchor, or a bundled schema by its key or its ``$id``.
 
 See: https://json-schema.org/draft/2020-12/json-schema-core#section-8 and https://www.rfc-editor.org/rfc/rfc6901;
-docs/adr/0026-references-of-json-schema-by-our-own-code.md says why no library does it.
+docs/adr/0017-one-document-engine.md says why no library does it.
 """
 
 import re
