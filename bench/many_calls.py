@@ -87,7 +87,7 @@ def main() -> None:
     ways: dict[str, Callable[[S3Store], object]] = {
         "complete": lambda store: complete_all(store, intent, time.sleep),
         "withdraw": lambda store: withdraw(store, intent),
-        "give up": lambda store: abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.files)),
+        "give up": lambda store: abort_all(store, intent.files),
     }
     for name, way in ways.items():
         clients, fake = Clients(access), FakeS3(given.milliseconds / 1000, given.rate)

@@ -26,6 +26,7 @@ from lakewriter.receipts.parts import Receipts
 from lakewriter.records.actions import FilesAction
 from lakewriter.records.changes import Load
 from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import EVERYTHING
 from lakewriter.staging.returned import Packer, Returned, plan_spill
 
 PREFIX = "data/receipts/"
@@ -37,6 +38,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.bodies: dict[str, bytes] = {}
         self.calls: Counter[str] = Counter()
+        self.abilities = EVERYTHING
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         self.calls["get"] += 1
@@ -69,7 +71,7 @@ class MemoryStore:
         self.calls["complete"] += 1
         return Completion.DONE
 
-    def abort(self, key: str, upload_id: str) -> None:
+    def abort(self, key: str, upload_id: str, bucket: str = "") -> None:
         self.calls["abort"] += 1
 
     def delete(self, key: str, etag: str | None = None) -> None:

@@ -284,6 +284,10 @@ class ControlKeys:
         """Return the prefix of the keys of the parts that hold the receipts of many files."""
         return f"{self.load(job_id)}/{attempt}/receipts/{table_id}/"
 
+    def uploads(self, job_id: str, attempt: str, table_id: str) -> str:
+        """Return the prefix of the keys of the notes of an attempt's uploads to a bucket that lists none."""
+        return f"{self.load(job_id)}/{attempt}/uploads/{table_id}/"
+
     def deleted_keys(self, job_id: str, attempt: str, table_id: str) -> str:
         """Return the key of the keys that were deleted from a merged table, with their order."""
         return f"{self.load(job_id)}/{attempt}/deleted/{table_id}.parquet"

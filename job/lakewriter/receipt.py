@@ -308,6 +308,15 @@ class Uploaded(NamedTuple):
     checksum_algorithm: str | None
 
 
+class NotedUpload(ControlObject):
+    """The note of an upload in a bucket that lists none, written before the upload has a part."""
+
+    version: Literal[1] = 1
+    bucket: str
+    key: str
+    upload_id: str
+
+
 class Absent(ControlObject):
     """Declared columns that none of so many documents has."""
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from lakewriter.commit.store import Completion, Entry, StoredObject, Unclear, Upload
 from lakewriter.receipt import Receipt
+from lakewriter.spec.catalogs import EVERYTHING
 
 
 class Crash(BaseException):
@@ -39,6 +40,7 @@ class Memory:
 
     def __init__(self, world: World, trouble: Callable[[], None], rng: random.Random, unclear: float) -> None:
         self.world, self._trouble, self._rng, self._unclear = world, trouble, rng, unclear
+        self.abilities = EVERYTHING
 
     def _maybe_unclear(self) -> None:
         if self._rng.random() < self._unclear:
@@ -93,7 +95,7 @@ class Memory:
         self._maybe_unclear()
         return Completion.DONE
 
-    def abort(self, key: str, upload_id: str) -> None:
+    def abort(self, key: str, upload_id: str, bucket: str = "") -> None:
         self._trouble()
         self.world.staged.pop(upload_id, None)
 

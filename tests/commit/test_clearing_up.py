@@ -40,10 +40,10 @@ class Denying(Memory):
             raise S3AccessDeniedError("s3:ListBucketMultipartUploads was denied.")
         return super().list_uploads(prefix)
 
-    def abort(self, key, upload_id):
+    def abort(self, key, upload_id, bucket=""):
         if "abort" in self.denied:
             raise S3AccessDeniedError("s3:AbortMultipartUpload was denied.")
-        super().abort(key, upload_id)
+        super().abort(key, upload_id, bucket)
 
 
 CLEARING_UP = [

@@ -247,6 +247,7 @@ UNFIT: list[tuple[dict[str, Any], str]] = [
     (S3_TABLES | {"table_bucket_arn": "lake"}, "table_bucket_arn: 'lake': expected "
      "'arn:aws:s3tables:us-east-1:123456789012:bucket/NAME'."),
     (S3_TABLES | {"region": "eu-west-1"}, "table_bucket_arn: it is in 'us-east-1', and region is 'eu-west-1'."),
+    (S3_TABLES | {"endpoint": "http://localhost:9000"}, "endpoint: it is another store's, and the tables of "),
     (S3_TABLES | {"uri": "http://catalog.example"}, "uri: 'http://catalog.example' has no TLS"),
     (S3_TABLES | {"warehouse": "x"}, "warehouse: 'warehouse' is only for 'catalog: rest'."),
     (S3_TABLES | {"auth": "sigv4"}, "auth: 'auth' is only for 'catalog: rest'."),

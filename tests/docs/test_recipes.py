@@ -100,7 +100,7 @@ def test_control_objects_are_all_in_their_list():
     rest = {"begin/", "loads/"}
     assert [key for key in made if not any(place in f"{key}/" for place in {*places, *rest})] == []
     tried = set(re.findall(r"KEYS\.(\w+)", Path(__file__).read_text("utf-8")))
-    others = {"failure", "receipts", "deleted_keys"}
+    others = {"failure", "receipts", "uploads", "deleted_keys"}
     assert {name for name in dir(ControlKeys) if not name.startswith("_")} == tried | others
 
 

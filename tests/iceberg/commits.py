@@ -15,6 +15,7 @@ from lakewriter.commit.iceberg.compact_groups import find_groups
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.dialects.common.tables import parse_partition_field
 from lakewriter.encode.parquet_footer import Tail, read_column_statistics
+from lakewriter.naming import join_key
 from lakewriter.receipt import Part, Receipt
 from lakewriter.records.actions import IcebergAction
 from lakewriter.records.changes import Intent
@@ -61,8 +62,7 @@ class Table:
     def intent(self, job: str, rows: pa.Table, committed: int = 0) -> Any:
         """A load of one file, made ready, encoded, and its object there."""
         action, schema = self.ready(job, rows.schema, committed)
-        key = f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/part-{job}-00000.parquet"
-        return intent(job, action, self.write(key, rows.cast(schema)))
+        return intent(job, action, self.write(action, f"part-{job}-00000.parquet", rows.cast(schema)))
 
     def partitioned(self, job: str, rows: pa.Table, *fields: str, committed: int = 0) -> Any:
         """A load with a file for each run of rows in one partition; ``fields`` as partition_by has them."""
@@ -74,7 +74,7 @@ class Table:
             transforms.split_by_partition(rows.cast(schema).combine_chunks().to_batches()[0])
         ):
             file = f"{transforms.name_directory(values)}/part-{job}-{number:05}.parquet"
-            found = self.write(f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{file}", pa.table(run))
+            found = self.write(action, file, pa.table(run))
             receipts.append(found.model_copy(update={"seq": number, "partition_values": values}))
         return intent(job, action, *receipts)
 
@@ -82,21 +82,24 @@ class Table:
         """A compaction of all that is worth it, its files there."""
         found = find_groups(self.action, self.clients, "p", lambda: TableState(committed=committed), 2**20, 2**30)
         assert found is not None
-        root, groups, receipts = found.action.location.removeprefix(f"s3://{BUCKET}/"), found.choice.groups, []
+        groups, receipts = found.choice.groups, []
         for number, group in enumerate(groups):
             rows = pa.Table.from_batches(found.read_rows(group), found.schema)
             if len(rows):
-                made = self.write(f"{root}/data/{group.directory}/part-{job}-{number:05}.parquet", rows)
+                made = self.write(found.action, f"{group.directory}/part-{job}-{number:05}.parquet", rows)
                 own = {"partition": number, "seq": number, "partition_values": group.values}
                 receipts.append(made.model_copy(update=own))
         named = tuple(group.make_intent() for group in groups)
         compact = CompactIntent(snapshot=found.snapshot, sequence=found.sequence, groups=named)
         return intents.recast(intent(job, found.action, *receipts), "compact", compact=compact)
 
-    def write(self, key: str, rows: pa.Table) -> Receipt:
+    def write(self, action: IcebergAction, file: str, rows: pa.Table) -> Receipt:
+        """A file among the table's data."""
         body = written(ParquetEncoding(), rows.schema, rows.to_batches(), rows.num_rows)
-        self.aws.client("s3").put_object(Bucket=BUCKET, Key=key, Body=body)
-        return receipt(key, body, rows.num_rows)
+        bucket, _, root = action.location.removeprefix("s3://").partition("/")
+        key = join_key(root, "data", file)
+        self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
+        return receipt(key, body, rows.num_rows, bucket)
 
     def publish(self, found: Intent, number: int) -> None:
         """Published and read back."""
@@ -123,13 +126,13 @@ def stores(aws: StrictAws) -> dict[str, str]:
     return {"s3.endpoint": aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
 
 
-def receipt(key: str, body: bytes, rows: int) -> Receipt:
+def receipt(key: str, body: bytes, rows: int, bucket: str = BUCKET) -> Receipt:
     tail = Tail()
     tail.write(body)
     footer = tail.metadata()
     assert footer is not None
     return Receipt(
-        bucket=BUCKET,
+        bucket=bucket,
         key=key,
         upload_id="u",
         parts=(Part(1, "etag"),),
@@ -160,4 +163,5 @@ def strays(aws: StrictAws, table: PyIcebergTable) -> set[str]:
             known.add(manifest.manifest_path)
             known.update(entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io))
     prefix = f"{table.location().rstrip('/')}/"
-    return {uri for key in aws.objects(BUCKET) if (uri := f"s3://{BUCKET}/{key}").startswith(prefix)} - known
+    bucket = prefix.removeprefix("s3://").partition("/")[0]
+    return {uri for key in aws.objects(bucket) if (uri := f"s3://{bucket}/{key}").startswith(prefix)} - known

@@ -194,8 +194,8 @@ def test_rows_further_down_stay_however_they_are_divided(aws, bucket, seed):
         action, schema = table.ready("j1", SCHEMA)
         for task, of_task in enumerate(split(rng, rows)):
             for seq, of_file in enumerate(split(rng, of_task) if len(of_task) > 1 else [of_task]):
-                key = f"{action.location.removeprefix(f's3://{BUCKET}/')}/data/{rng.randrange(10**9)}.parquet"
-                written = table.write(key, pa.Table.from_pylist(of_file, SCHEMA).cast(schema))
+                file = pa.Table.from_pylist(of_file, SCHEMA).cast(schema)
+                written = table.write(action, f"{rng.randrange(10**9)}.parquet", file)
                 receipts.append(written.model_copy(update={"partition": task, "seq": task + 10 * seq}))
         rng.shuffle(receipts)
         found = intents.recast(intent("j1", action, *receipts), "merge", merge=MERGE)

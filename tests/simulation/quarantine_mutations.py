@@ -35,7 +35,7 @@ QUARANTINE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "quarantine-overtaken": Mutation(
         "an attempt that another one overtook aborts its bad rows",
-        "abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in intent.files.without_statistics()))",
+        "abort_all(control.store, intent.files.without_statistics())",
         kinds="quarantine",
     ),
     "quarantine-superseded": Mutation(

@@ -11,6 +11,9 @@ from werkzeug.wsgi import get_input_stream
 ACCOUNT: Final = "123456789012"
 """The only account; moto's default."""
 
+TABLE_BUCKET: Final = "--table-s3"
+"""Ends the names of the buckets that Amazon S3 Tables makes for tables."""
+
 BYPASS: Final = "x-test-bypass"
 """Requests with this header are the test's own: nothing is corrected, denied or recorded."""
 

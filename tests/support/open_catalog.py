@@ -234,10 +234,14 @@ class OpenCatalog:
             schema=wanted.table_schema,
             partition_spec=wanted.partition_spec or UNPARTITIONED_PARTITION_SPEC,
             sort_order=wanted.write_order or UNSORTED_SORT_ORDER,
-            location=wanted.location or f"s3://{join_key(self.bucket, self.base, namespace, wanted.name)}/",
+            location=wanted.location or self._place(namespace, wanted.name),
             properties=properties,
         )
         return self._store(namespace, wanted.name, metadata)
+
+    def _place(self, namespace: str, name: str) -> str:
+        """The location of a new table."""
+        return f"s3://{join_key(self.bucket, self.base, namespace, name)}/"
 
     def _load(self, namespace: str, name: str) -> Response:
         entry = self.tables.get((namespace, name))
@@ -262,9 +266,9 @@ class OpenCatalog:
 
     def _store(self, namespace: str, name: str, metadata: TableMetadata) -> Response:
         location = f"{metadata.location.rstrip('/')}/metadata/{uuid.uuid4()}.metadata.json"
-        key = location.removeprefix(f"s3://{self.bucket}/")
+        bucket, _, key = location.removeprefix("s3://").partition("/")
         body = json.dumps(read_metadata(metadata)).encode()
-        self.aws.client("s3").put_object(Bucket=self.bucket, Key=key, Body=body)
+        self.aws.client("s3").put_object(Bucket=bucket, Key=key, Body=body)
         self.tables[namespace, name] = Entry(metadata, location)
         return self._shown(self.tables[namespace, name])
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from lakewriter.naming import LATEST
-from tests.support.call import Call
+from tests.support.call import TABLE_BUCKET, Call
 from tests.support.denials import deleted_keys
 
 DEMO_BUCKET: Final = "acme-lake"
@@ -53,8 +53,10 @@ _CONTROL: Final = [
         r"loads/[^/]+/[^/]+/(tables|failed)/[^/]+\.json": rf"loads/JOB/ATTEMPT/\1/{_TABLE_ID}.json",
         r"loads/[^/]+/[^/]+/receipts/[^/]+/[^/]+\.jsonl\.gz": f"loads/JOB/ATTEMPT/receipts/{_TABLE_ID}/NAME.jsonl.gz",
         r"loads/[^/]+/[^/]+/bad_rows/[^/]+/[^/]+\.jsonl\.gz": f"loads/JOB/ATTEMPT/bad_rows/{_TABLE_ID}/NAME.jsonl.gz",
+        r"loads/[^/]+/[^/]+/uploads/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/uploads/{_TABLE_ID}/NAME.json",
         r"loads/[^/]+/[^/]+/deleted/[^/]+\.parquet": f"loads/JOB/ATTEMPT/deleted/{_TABLE_ID}.parquet",
         r"loads/[^/]+/[^/]+/messages\.jsonl": "loads/JOB/ATTEMPT/messages.jsonl",
+        r"loads/[^/]+/[^/]+/uploads/[^/]+/": f"loads/JOB/ATTEMPT/uploads/{_TABLE_ID}/",
         r"loads/[^/]+/": "loads/JOB/",
         r"loads/stream-[0-9a-f-]+-": "loads/stream-QUERY-",
         r"loads/[^/]+\.s": "loads/JOB.s",
@@ -104,7 +106,8 @@ def _elsewhere(call: Call) -> bool:
     """
     place = call.key or call.query.get("prefix", "")
     by_pyarrow = "aws-sdk-cpp" in call.headers.get("user-agent", "") and call.bucket == DEMO_BUCKET
-    if call.service == "s3" and (place.startswith(_CHOSEN) or (by_pyarrow and _destination(place, certain=False))):
+    is_chosen = place.startswith(_CHOSEN) or call.bucket.endswith(TABLE_BUCKET)
+    if call.service == "s3" and (is_chosen or (by_pyarrow and _destination(place, certain=False))):
         return True
     writes = call.service == "s3" and bool(call.key) and call.method in {"PUT", "POST"}
     return writes and not any("checksum" in name for name in call.headers) and b"Checksum" not in call.body

@@ -1,5 +1,6 @@
 """Make the clients of a destination's services, and read regions and objects of any bucket."""
 
+import copy
 import os
 import random
 import threading
@@ -25,6 +26,7 @@ from lakewriter.aws.required_fields import require_fields
 from lakewriter.aws.vended import VendedCredentials, Vendor
 from lakewriter.errors import LakeError
 from lakewriter.spec.access import Access
+from lakewriter.spec.catalogs import EVERYTHING, Abilities
 
 _STREAM_PART: Final = 64 * 1024 * 1024
 _BROKEN_ANSWERS: Final = 5
@@ -153,11 +155,12 @@ class Clients:
     ``requests`` counts the HTTP requests sent, by method, retries included. If ``access`` names neither a role nor
     keys, the ``vendor`` is asked for credentials before the default chain. ``reached`` names the services that have
     answered at least once: a service outside it that does not answer is unreachable, one in it is busy. ``clock`` is
-    S3's. ``lasting`` holds objects of the bucket.
+    S3's. ``lasting`` holds objects of the bucket. ``abilities`` are those of the bucket.
     """
 
     def __init__(self, access: Access, vendor: Vendor | None = None, reached: Iterable[str] = ()) -> None:
         self.access = access
+        self.abilities = EVERYTHING
         self.reached = set(reached)
         self.requests: Counter[str] = Counter()
         self.clock = ServiceClock()
@@ -178,6 +181,14 @@ class Clients:
                 clients.reached, clients.clock = self.reached, self.clock
                 clients._unvended = self._unvended
             return self._by[vendor]
+
+    def at(self, bucket: str, abilities: Abilities) -> "Clients":
+        """Return these clients for another bucket of the destination, or one of other abilities."""
+        if (bucket, abilities) == (self.access.bucket, self.abilities):
+            return self
+        clients = copy.copy(self)
+        clients.access, clients.abilities = self.access.model_copy(update={"bucket": bucket}), abilities
+        return clients
 
     @property
     def vended(self) -> bool:

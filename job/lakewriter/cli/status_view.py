@@ -72,7 +72,7 @@ def _show(controls: Mapping[str, Control], as_json: bool, *, again: bool = False
     first = next(iter(controls.values()))
     continuous = first.read_json(first.keys.continuous)
     now = datetime.now(UTC)
-    health = assess(states, continuous, now, broken)
+    health = assess(states, continuous, now, broken, loses_files=not first.abilities.deletes)
     if as_json:
         # One line per repetition, so that a log shows them one by one.
         content = StatusReport.of(states, continuous, health)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
 from lakewriter.commit.deferred_deletions import retire_due
@@ -15,8 +16,9 @@ from lakewriter.commit.recover import read_failure, recover
 from lakewriter.commit.repeated_loads import Repeats, find_done, make_undone_error
 from lakewriter.commit.store import Store, Upload
 from lakewriter.commit.uploads import abort_all
+from lakewriter.control_object import parse
 from lakewriter.errors import ConcurrentLoadError, NoAnswerError
-from lakewriter.receipt import Receipt
+from lakewriter.receipt import NotedUpload, Receipt
 from lakewriter.records.changes import Intent
 from lakewriter.records.fold.steps import Bind, Fence, Leave, Register, Step, is_unchanged, may_bind
 from lakewriter.records.state import Lost, Pending, Phase, TableState
@@ -150,6 +152,9 @@ def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: Beg
     none of the listed uploads. The bucket's lifecycle rule removes the uploads that stay.
     """
     bad_rows = _list_matching(control, files.quarantine, files.quarantine_pattern) if files.quarantine else []
+    if not control.abilities.lists_uploads:
+        # No other attempt gives such names.
+        return [*bad_rows, *_list_noted(control, job_id, attempt_id)]
     uploads = _list_matching(control, files.location, files.pattern)
     own_uuid = uuid_pattern(attempt_id)
     # A part's name is a UUID only where numbers would clash: the pattern takes both.
@@ -157,6 +162,16 @@ def _find_own_uploads(control: Control, job_id: str, attempt_id: str, files: Beg
         return [*bad_rows, *uploads]
     # Rule shared-uploads
     return bad_rows if _has_rival(control, job_id, files, own_uuid) else [*bad_rows, *uploads]
+
+
+def _list_noted(control: Control, job_id: str, attempt_id: str) -> list[Upload]:
+    """List the uploads that the attempt noted; those that are completed or aborted are among them."""
+    keys = [
+        entry.key for entry in control.store.list_entries(control.keys.uploads(job_id, attempt_id, control.table_id))
+    ]
+    contents = zip(keys, call_all(control.store.get, keys), strict=True)
+    notes = [parse(NotedUpload, key, content[0]) for key, content in contents if content is not None]
+    return [Upload(note.key, note.upload_id, note.bucket) for note in notes]
 
 
 def _has_rival(control: Control, job_id: str, files: BegunTable, own_uuid: str) -> bool:
@@ -255,7 +270,7 @@ def _abort_if_done(control: Control, attempt: Attempt, intent: Intent) -> bool:
     with control.note_failed_cleanup("uploads that another attempt overtook"):
         if report.attempt != attempt.id:
             # Rule quarantine-overtaken
-            abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in intent.list_staged()))
+            abort_all(control.store, intent.list_staged())
     return True
 
 
@@ -311,10 +326,10 @@ def give_up(control: Control, attempt: Attempt, names: ObjectNames, receipts: It
     if is_bound or (report is not None and report.attempt == attempt.id):
         return
     try:
-        abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in receipts))
+        abort_all(control.store, receipts)
     finally:
         # Where receipts cannot be read, these are all uploads of the attempt.
-        abort_all(control.store, ((stray.key, stray.upload_id) for stray in strays))
+        abort_all(control.store, strays)
     leave(control, attempt)
 
 
@@ -335,7 +350,7 @@ def abort_strays(control: Control, names: ObjectNames, receipts: Iterable[Receip
         strays = [upload for upload in uploads if upload.upload_id not in staged_ids]
         bad_rows = _select_bad_rows(files, strays)
         # The attempt that has taken over, and may have ended by now, looked for uploads before these were made.
-        abort_all(control.store, ((stray.key, stray.upload_id) for stray in bad_rows))
+        abort_all(control.store, bad_rows)
         _abort_while_registered(control, attempt, [stray for stray in strays if stray not in bad_rows])
 
 
@@ -356,4 +371,4 @@ def _abort_while_registered(control: Control, attempt: Attempt, uploads: Sequenc
     """Abort the listed uploads if this is still the registered attempt: a later one may stage under the same keys."""
     # Rule abort-while-registered
     if uploads and control.state.read().is_registered(attempt.job_id, attempt.id):
-        abort_all(control.store, ((upload.key, upload.upload_id) for upload in uploads))
+        abort_all(control.store, uploads)

@@ -31,6 +31,7 @@ class S3Store:
         self._clients = clients
         self._data_clients = data_clients or clients
         self._bucket = clients.access.bucket
+        self.abilities = clients.abilities
         self._conditional = not clients.access.single_writer
         self._paginators: dict[str, Any] = {}
 
@@ -40,14 +41,14 @@ class S3Store:
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         """See ``Store``. After a 403 or 404 the key is listed: absent if the listing lacks it, else asked once more,
-        since the object may have been created in between."""
+        since the object may have been created in between. A bucket that lists nothing answers 404."""
         return self._get(key, again=True)
 
     def _get(self, key: str, *, again: bool) -> tuple[bytes, str] | None:
         try:
             return aws.read_object(self._clients.s3, Bucket=self._bucket, Key=key)
         except aws.ClientError as error:
-            if aws.read_status(error) in (403, 404) and aws.read_error_code(error) != "NoSuchBucket":
+            if self._may_be_gone(error):
                 if not self._is_listed(key):
                     return None
                 if again:
@@ -96,7 +97,7 @@ class S3Store:
         try:
             return parse_object(self._clients.s3.head_object(Bucket=self._bucket, Key=key, **asked))
         except aws.ClientError as error:
-            if aws.read_status(error) in (403, 404):
+            if self._may_be_gone(error):
                 if not self._is_listed(key):
                     return None
                 if again:
@@ -130,12 +131,13 @@ class S3Store:
         # versitygw, for one, answers 200 for any upload that is gone if its key is taken.
         return Completion.CLAIMED if self._clients.access.endpoint else Completion.DONE
 
-    def abort(self, key: str, upload_id: str) -> None:
+    def abort(self, key: str, upload_id: str, bucket: str = "") -> None:
         """See ``Store``: AbortMultipartUpload; NoSuchUpload counts as done."""
+        where = {"Bucket": bucket or self._bucket, "Key": key, "UploadId": upload_id}
         self._ask(
             "AbortMultipartUpload",
             key,
-            lambda: self._data_clients.s3.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id),
+            lambda: self._data_clients.s3.abort_multipart_upload(**where),
             accept=("NoSuchUpload",),
         )
 
@@ -144,6 +146,8 @@ class S3Store:
 
         S3 may answer a conditional deletion of an object that is gone with 403, 404 or 409, so the key is listed then.
         """
+        if not self.abilities.deletes:
+            return
         condition = {"IfMatch": etag} if etag and self._conditional else {}
         try:
             self._clients.s3.delete_object(Bucket=self._bucket, Key=key, **condition)
@@ -160,6 +164,8 @@ class S3Store:
     def delete_all(self, keys: Sequence[str]) -> None:
         """See ``Store``: DeleteObjects, a thousand keys at a time. DeleteObject then deletes the rest, or says why it
         cannot."""
+        if not self.abilities.deletes:
+            return
         for start in range(0, len(keys), _MOST_DELETED):
             batch = keys[start : start + _MOST_DELETED]
             wanted: Any = {"Objects": [{"Key": key} for key in batch], "Quiet": True}
@@ -179,8 +185,13 @@ class S3Store:
             for entry in page.get("Uploads", ()):
                 yield Upload(entry["Key"], entry["UploadId"])
 
+    def _may_be_gone(self, error: aws.ClientError) -> bool:
+        """Return whether a refusal may mean that there is no such object: a listing says whether it does."""
+        statuses = (403, 404) if self.abilities.lists_objects else (404,)
+        return aws.read_status(error) in statuses and aws.read_error_code(error) != "NoSuchBucket"
+
     def _is_listed(self, key: str) -> bool:
-        return any(entry.key == key for entry in self.list_entries(key, limit=1))
+        return self.abilities.lists_objects and any(entry.key == key for entry in self.list_entries(key, limit=1))
 
     def _put(self, key: str, body: bytes, condition: dict[str, str]) -> str | None:
         arguments: dict[str, Any] = {"Bucket": self._bucket, "Key": key, "Body": body}

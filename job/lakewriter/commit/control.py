@@ -27,6 +27,7 @@ from lakewriter.receipts.parts import Receipts
 from lakewriter.records.changes import Intent, parse_intent
 from lakewriter.report import TableReport
 from lakewriter.spec.access import KeyNames
+from lakewriter.spec.catalogs import EVERYTHING
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
@@ -59,6 +60,7 @@ def open_control(spec: Spec, table: TableSpec, store: Store, shared: Shared | No
     control = Control(store, keys, table.id, layout=layout, key_names=spec.access.key_names, shared=shared)
     control.quarantine = table.quarantine or ""
     control.latest, control.shares_tables = table.latest, spec.shares_tables
+    control.abilities = spec.service.abilities if spec.service is not None else EVERYTHING
     return control
 
 
@@ -91,6 +93,8 @@ class Control:
         """The key of the object that names the files of the table's last full refresh; None where there is none."""
         self.shares_tables = False
         """Whether the file says that other pipelines may have written the table."""
+        self.abilities = EVERYTHING
+        """What the bucket of the table's files does."""
         self.key_names = key_names
         self.pause = pause
         shared = shared or Shared.open(store, keys)

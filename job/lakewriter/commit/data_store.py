@@ -27,8 +27,9 @@ def reuse_clients(clients: Clients) -> OpenClients:
 
 
 def open_data_store(store: Store, action: CatalogAction, access: Access, open_clients: OpenClients) -> Store:
-    """Return the store of a load's data objects: ``store``, unless the catalog gives the credentials for them."""
-    if find_vendor(action, access) is None:
+    """Return the store of a load's data objects: ``store``, unless the catalog gives the credentials for them, or the
+    table has a bucket of its own."""
+    if find_vendor(action, access) is None and action.find_bucket(access.bucket) == access.bucket:
         return store
     clients = open_clients(access)
     return S3Store(make_data_clients(action, clients), clients)

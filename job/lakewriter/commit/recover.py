@@ -6,11 +6,12 @@ intended --all complete--> uploaded --published, read back, reported--> nothing 
     \\--cannot complete--> aborting --withdrawn--> nothing pending, as if it had not been
 """
 
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from lakewriter.commit.at_once import call_all
-from lakewriter.commit.catalog import find_catalog, open_catalog_writer
+from lakewriter.commit.catalog import find_catalog, open_catalog_writer, open_iceberg_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
 from lakewriter.commit.decisions import conclude_completion, find_completion, find_decision, is_bound
@@ -34,13 +35,16 @@ from lakewriter.errors import (
     S3AccessDeniedError,
     SchemaIncompatibleError,
     SecretUnresolvedError,
+    StagedLostError,
 )
 from lakewriter.records.changes import Effects, Intent, Undo
 from lakewriter.records.fold.closing import Close
 from lakewriter.records.fold.steps import GiveUp, PendingStep, Turn, Withdraw
 from lakewriter.records.state import DroppedPartition, Failure, GivenUp, Lost, Pending, Phase, TableState
-from lakewriter.report import TableReport
+from lakewriter.report import TableReport, format_count
 
+_CLEARED_AFTER: Final = timedelta(days=1)
+"""No service clears files away that are younger."""
 CORRECTIONS: Final = 20
 """How many partitions are corrected at a time: the rest waits for the next look."""
 
@@ -152,24 +156,34 @@ def _advance(control: Control, pending: Pending, number: int, open_clients: Open
             failure = complete(control, intent, open_clients)
             move_pending(control, Turn(pending, "aborting" if failure else "uploaded", failure))
         case "uploaded":
-            try:
-                report = _publish(control, pending, intent, number, open_clients, gone=pending.attempt != mine)
-            except GivenUp:
-                # The process that gave it up died before the state said so.
-                # Rule finish-giving-up
-                give_up_number(control, pending, intent)
-                return
-            except LakeError:
-                # Another process may have ended it meanwhile: a later change is what the catalog shows, or its files
-                # are gone.
-                # Rule ended-meanwhile
-                if _is_pending(control, pending):
-                    raise
-                return
-            close(control, pending, intent, report)
+            _end_uploaded(control, pending, intent, number, open_clients, mine)
         case "aborting":
             store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
             withdraw_intent(control, pending, intent, store)
+
+
+def _end_uploaded(
+    control: Control, pending: Pending, intent: Intent, number: int, open_clients: OpenClients, mine: str | None
+) -> None:
+    """Publish an intent whose files are complete, or give it up where its catalog will never have it."""
+    if (failure := _find_cleared(control, pending, intent, number, open_clients, mine)) is not None:
+        give_up_number(control, pending, intent, failure)
+        return
+    try:
+        report = _publish(control, pending, intent, number, open_clients, gone=pending.attempt != mine)
+    except GivenUp:
+        # The process that gave it up died before the state said so.
+        # Rule finish-giving-up
+        give_up_number(control, pending, intent)
+        return
+    except LakeError:
+        # Another process may have ended it meanwhile: a later change is what the catalog shows, or its files
+        # are gone.
+        # Rule ended-meanwhile
+        if _is_pending(control, pending):
+            raise
+        return
+    close(control, pending, intent, report)
 
 
 def complete_files(control: Control, intent: Intent, open_clients: OpenClients) -> Failure | None:
@@ -199,9 +213,37 @@ def complete_together(control: Control, intent: Intent, open_clients: OpenClient
     return conclude_completion(control, intent.job_id, intent.attempt, failure)
 
 
-def give_up_number(control: Control, pending: Pending, intent: Intent) -> None:
+def give_up_number(control: Control, pending: Pending, intent: Intent, failure: Failure | None = None) -> None:
     """Turn a change that its catalog lacks for good to its withdrawal, its number and its refresh's used up."""
-    move_pending(control, GiveUp(pending, intent.effects.generation or 0))
+    move_pending(control, GiveUp(pending, intent.effects.generation or 0, failure))
+
+
+def _find_cleared(
+    control: Control, pending: Pending, intent: Intent, number: int, open_clients: OpenClients, mine: str | None
+) -> Failure | None:
+    """Return why a change can never be published whose files its service has cleared away, since no snapshot named
+    them for days; its number is used up then. None for any other change."""
+    is_fresh = pending.attempt == mine and control.find_time() - pending.since < _CLEARED_AFTER
+    if intent.catalog.abilities.deletes or is_fresh:
+        return None
+    catalog = open_iceberg_writer(intent, open_clients(intent.access))
+    if catalog.has_change(intent, number):
+        return None
+    store = open_data_store(control.store, intent.catalog, intent.access, open_clients)
+    objects = call_all(store.find, intent.files.list_keys())
+    gone = sum(stored is None for stored in objects)
+    if not gone:
+        return None
+    catalog.require_changeable(intent)
+    if catalog.decide(intent, number):
+        # Another process published it meanwhile.
+        return None
+    return Failure(
+        code=StagedLostError.code,
+        message=f"table {control.table_id}: {gone} of {format_count(len(objects), 'file')} of load {intent.job_id!r} "
+        "were cleared away by the catalog's service: no snapshot named them for days.",
+        remedy="Run the same job id again.",
+    )
 
 
 def _make_unbound(control: Control) -> Failure:

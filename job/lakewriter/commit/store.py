@@ -10,6 +10,7 @@ from enum import Enum, auto
 from typing import Protocol, runtime_checkable
 
 from lakewriter.receipt import Receipt
+from lakewriter.spec.catalogs import Abilities
 
 
 class Unclear(Exception):  # noqa: N818 - it is an answer, not yet an error
@@ -63,14 +64,19 @@ class Entry:
 
 @dataclass(frozen=True)
 class Upload:
-    """An incomplete multipart upload."""
+    """An incomplete multipart upload; ``bucket`` is blank for the bucket of the store that it is asked of."""
 
     key: str
     upload_id: str
+    bucket: str = ""
 
 
 class Store(Protocol):
     """The store that holds data and control objects."""
+
+    @property
+    def abilities(self) -> Abilities:
+        """Return what the store does. One that does not delete leaves objects alone that it is to delete."""
 
     def get(self, key: str) -> tuple[bytes, str] | None:
         """Return content and etag, None where there is no such object."""
@@ -97,8 +103,8 @@ class Store(Protocol):
     def complete(self, receipt: Receipt) -> Completion:
         """Complete the staged upload into an object, unless its key is taken; may raise ``Unclear``."""
 
-    def abort(self, key: str, upload_id: str) -> None:
-        """Abort an upload; one that is gone is no error."""
+    def abort(self, key: str, upload_id: str, bucket: str = "") -> None:
+        """Abort an upload, in another ``bucket`` that the store's credentials reach; one that is gone is no error."""
 
     def delete(self, key: str, etag: str | None = None) -> None:
         """Delete an object, with ``etag`` only if it has it; an object that is gone or another is no error."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.backoff import Backoff
-from lakewriter.commit.store import Completion, Store, StoredObject, Unclear
+from lakewriter.commit.store import Completion, Store, StoredObject, Unclear, Upload
 from lakewriter.commit.table_objects import GO_ON
 from lakewriter.errors import CommitUnknownError, ConcurrentLoadError, KeyExistsError, StagedLostError
 from lakewriter.receipt import Receipt
@@ -64,8 +64,9 @@ def _judge_answer(store: Store, receipt: Receipt, intent: Intent, answer: Comple
     if stored is None:
         lost = _make_staged_lost_error(receipt, "the upload and its object are both gone")
         return answer in (Completion.GONE, Completion.CLAIMED), _to_failure(lost)
+    is_own = stored.load == intent.load or not store.abilities.keeps_metadata
     # Rule refused-is-looked-at, refused-is-another's
-    if (stored.load, stored.size) == (intent.load, receipt.size):
+    if is_own and stored.size == receipt.size:
         return True, None
     return True, _to_failure(_make_occupied_error(receipt, intent, stored))
 
@@ -96,12 +97,14 @@ def withdraw(store: Store, intent: Intent) -> None:
     """
     intent.files.require_parts()
     # Rule abort-before-delete
-    abort_all(store, ((receipt.key, receipt.upload_id) for receipt in intent.files.without_statistics()))
+    abort_all(store, (Upload(receipt.key, receipt.upload_id) for receipt in intent.files.without_statistics()))
     delete_own(store, intent)
 
 
 def delete_own(store: Store, intent: Intent) -> None:
     """Delete the intent's files, where they are still those that its attempt wrote."""
+    if not store.abilities.deletes:
+        return
 
     def delete(key: str) -> None:
         stored = store.head(key)
@@ -113,9 +116,9 @@ def delete_own(store: Store, intent: Intent) -> None:
     call_all(delete, intent.files.list_keys())
 
 
-def abort_all(store: Store, uploads: Iterable[tuple[str, str]]) -> None:
-    """Abort each ``(key, upload id)``."""
-    call_all(lambda upload: store.abort(*upload), uploads)
+def abort_all(store: Store, uploads: Iterable[Upload | Receipt]) -> None:
+    """Abort each upload; those of receipts are in the buckets that they name."""
+    call_all(lambda upload: store.abort(upload.key, upload.upload_id, upload.bucket), uploads)
 
 
 def _to_failure(error: ConcurrentLoadError | KeyExistsError | StagedLostError) -> Failure:

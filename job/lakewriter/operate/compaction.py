@@ -27,7 +27,13 @@ from lakewriter.records.changes import Compact
 from lakewriter.records.facets import CompactIntent
 from lakewriter.records.state import TableState
 from lakewriter.report import TableReport
-from lakewriter.run.placement import find_data_directory, find_next_counter, number_objects, plan_iceberg_action
+from lakewriter.run.placement import (
+    find_data_directory,
+    find_next_counter,
+    number_objects,
+    plan_apart,
+    plan_iceberg_action,
+)
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
@@ -113,8 +119,10 @@ class Compaction:
 
     def _name_objects(self, compactable: Compactable, attempt: Attempt) -> ObjectNames:
         names = self._bind_names(attempt)
-        access = self._pipeline.spec.access
-        return replace(names, directory=find_data_directory(compactable.action.location, access, names.directory))
+        access, action = self._pipeline.spec.access, compactable.action
+        bucket = action.find_bucket(access.bucket)
+        directory = find_data_directory(action.location, bucket, access.key_names, names.directory)
+        return replace(names, directory=directory)
 
     def _stage_and_bind(
         self, compactable: Compactable, attempt: Attempt, names: ObjectNames, began: TableState
@@ -147,6 +155,7 @@ class Compaction:
             partition_count=len(groups),
             first_indexes=(0,) * len(groups),
             counts=None,
+            apart=plan_apart(compactable.action, self._control, attempt.job_id, attempt.id),
         )
         for number, group in enumerate(groups):
             task = replace(plan, transforms=OnePartition(group.values, group.directory))

@@ -65,12 +65,16 @@ def assess(
     continuous: Mapping[str, Any] | None,
     now: datetime,
     unreadable: Mapping[str, LakeError] = MappingProxyType({}),
+    *,
+    loses_files: bool = False,
 ) -> Health:
     """Assess the pipeline from its tables' states; ``continuous`` is the content of ``continuous.json``, ``unreadable``
-    are the tables whose state cannot be read."""
+    are the tables whose state cannot be read. With ``loses_files`` the catalog's service clears away what no snapshot
+    names."""
+    before = ", before the catalog's service clears its files away" if loses_files else ""
     waiting = tuple(
         f"load {state.pending.job_id} of {table_id} is pending since {state.pending.since:%Y-%m-%d %H:%M} UTC "
-        f"({_describe_age(now - state.pending.since)}): run it again, or abandon it"
+        f"({_describe_age(now - state.pending.since)}): run it again, or abandon it{before}"
         for table_id, state in states.items()
         if state.pending is not None and now - state.pending.since > PENDING_AFTER
     )

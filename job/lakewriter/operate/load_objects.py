@@ -77,7 +77,7 @@ def _is_told_by_etag(receipt: Receipt, stored: StoredObject, intent: Intent) -> 
 def _compare(receipt: Receipt, stored: StoredObject | None, intent: Intent) -> tuple[Kind, str] | None:
     if stored is None:
         return Kind.OBJECT_GONE, "the object is gone"
-    if stored.load != intent.load:
+    if stored.load != intent.load and intent.catalog.abilities.keeps_metadata:
         return Kind.OBJECT_REPLACED, f"it was written by {stored.load or 'another writer'!r}"
     if stored.size != receipt.size:
         return Kind.OBJECT_CHANGED, f"it has {stored.size} bytes, expected {receipt.size}"

@@ -272,7 +272,7 @@ class UndoPlanner:
         why, before = writer.look_before(intent, self.gone)
         if why is not None:
             raise self._refuse(intent, why)
-        keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
+        keys = tuple(f"s3://{intent.bucket}/{key}" for key in intent.files.list_keys())
         changes = {"locations": keys, "snapshot_before": before, "restores_keys": True}
         undone = plan.undone.model_copy(update=changes)
         return replace(plan, undone=undone, view="snapshot")
@@ -281,7 +281,7 @@ class UndoPlanner:
         """Plan one snapshot without the load's files; the objects stay for older snapshots."""
         intent, undone = plan.intent, plan.undone
         writer = open_iceberg_writer(intent, self.pipeline.clients)
-        keys = tuple(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
+        keys = tuple(f"s3://{intent.bucket}/{key}" for key in intent.files.list_keys())
         undone = undone.model_copy(update={"locations": keys})
         if later := self._name_after(lambda load: load.merged is not None):
             # Its rows may have replaced others, which would not come back.

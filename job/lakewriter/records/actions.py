@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from lakewriter.control_object import ControlObject, sparse
 from lakewriter.naming import name_generation
-from lakewriter.spec.catalogs import IcebergService
+from lakewriter.spec.catalogs import EVERYTHING, Abilities, IcebergService
 
 
 def dump_part(value: Any) -> Any:
@@ -48,6 +48,15 @@ class _Action(ControlObject):
     def find_data_location(self) -> str | None:
         """Return the table's URI where the catalog decides it; None where the layout does."""
         return None
+
+    def find_bucket(self, bucket: str) -> str:
+        """Return the bucket of the table's files; ``bucket`` is the destination's."""
+        return bucket
+
+    @property
+    def abilities(self) -> Abilities:
+        """Return what that bucket does."""
+        return EVERYTHING
 
     def find_listed_prefix(self, bucket: str, planned: str | None) -> str | None:
         """Return the key prefix that readers list; None where a catalog names every file. ``planned`` is the layout's
@@ -184,6 +193,16 @@ class IcebergAction(_Action):
     def find_data_location(self) -> str:
         """See ``_Action``."""
         return self.location
+
+    def find_bucket(self, bucket: str) -> str:
+        """See ``_Action``; the destination's for a table that is not there yet."""
+        made = self.location.partition("://")[2].partition("/")[0] if self.service.makes_buckets else ""
+        return made or bucket
+
+    @property
+    def abilities(self) -> Abilities:
+        """See ``_Action``."""
+        return self.service.abilities
 
 
 CatalogAction = Annotated[FilesAction | GlueAction | IcebergAction, Field(discriminator="kind")]

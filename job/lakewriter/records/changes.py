@@ -140,6 +140,11 @@ class Intent(ControlObject):
         return f"{self.pipeline}/{self.job_id}/{self.attempt}"
 
     @property
+    def bucket(self) -> str:
+        """The bucket of the table's files; bad rows and control objects are in that of ``access``."""
+        return self.catalog.find_bucket(self.access.bucket)
+
+    @property
     def lasting_needs(self) -> tuple[str, ...]:
         """The needs that the table's state has once the change is closed."""
         return tuple(need for need in self.needs if need in LASTING)

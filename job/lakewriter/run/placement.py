@@ -8,6 +8,7 @@ from typing import Final
 from lakewriter.aws import Clients
 from lakewriter.column_types import to_glue_type
 from lakewriter.commit.catalog import CatalogTable, find_catalog
+from lakewriter.commit.control import Control
 from lakewriter.commit.store import Store
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import (
@@ -22,13 +23,14 @@ from lakewriter.records.actions import CatalogAction, FilesAction, GlueAction, I
 from lakewriter.records.state import TableState
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
-from lakewriter.spec.access import Access
+from lakewriter.spec.access import Access, KeyNames
 from lakewriter.spec.catalogs import GlueCatalog
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import Mode, TableSpec
 from lakewriter.staging.quarantine import CODEC, QUARANTINE_SCHEMA
+from lakewriter.staging.upload import ApartBucket
 
 S3_SCHEMES: Final = frozenset({"s3", "s3a", "s3n"})
 
@@ -58,19 +60,20 @@ def make_ready(
     """Make the catalog's table ready for files. Return what to commit, how to shape, and where the files go."""
     action, schema = prepared.table.prepare(prepared.shape.schema, state, prepared.shape.partition, latest)
     if (location := action.find_data_location()) is not None:
-        names = replace(names, directory=find_data_directory(location, access, names.directory))
+        bucket = action.find_bucket(access.bucket)
+        names = replace(names, directory=find_data_directory(location, bucket, access.key_names, names.directory))
     return action, replace(prepared.shape, schema=schema), names
 
 
-def find_data_directory(location: str, access: Access, planned: str) -> str:
-    """Find the folder of an Iceberg table's data files in the destination's bucket; ``planned`` is the folder in the
+def find_data_directory(location: str, expected: str, key_names: KeyNames, planned: str) -> str:
+    """Find the folder of an Iceberg table's data files in the ``expected`` bucket; ``planned`` is the folder in the
     file."""
     scheme, _, rest = location.partition("://")
     bucket, _, key = rest.partition("/")
-    if scheme not in S3_SCHEMES or bucket != access.bucket:
+    if scheme not in S3_SCHEMES or bucket != expected:
         raise SpecInvalidError(
-            f"the catalog keeps the table at {location!r}, which is not in bucket {access.bucket!r}.",
-            remedy=f"Set {access.key_names.bucket} to the bucket of the catalog's storage, or use another catalog.",
+            f"the catalog keeps the table at {location!r}, which is not in bucket {expected!r}.",
+            remedy=f"Set {key_names.bucket} to the bucket of the catalog's storage, or use another catalog.",
         )
     # The canary's table lies among the control objects.
     if join_key(key) != planned and (fault := describe_unfit_segment(key)):
@@ -79,6 +82,14 @@ def find_data_directory(location: str, access: Access, planned: str) -> str:
             remedy="Give the table a location of its own in the catalog.",
         )
     return join_key(key, "data")
+
+
+def plan_apart(action: CatalogAction, control: Control, job_id: str, attempt: str) -> ApartBucket | None:
+    """Return the bucket that the table has of its own, and where an attempt notes its uploads there."""
+    if action.abilities.lists_uploads:
+        return None
+    notes = control.keys.uploads(job_id, attempt, control.table_id)
+    return ApartBucket(action.find_bucket(""), notes)
 
 
 def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:

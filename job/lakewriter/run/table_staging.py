@@ -30,7 +30,7 @@ from lakewriter.run.judging import (
     plan_watched,
     require_few_bad_rows,
 )
-from lakewriter.run.placement import make_ready
+from lakewriter.run.placement import make_ready, plan_apart
 from lakewriter.run.prepare import (
     Prepared,
     has_inferred_columns,
@@ -166,7 +166,7 @@ def _stage_together(load: Load, table: TableSpec, feed: Feed, plan: TaskPlan) ->
     control, left = load.control(table), Returned.parse(attempted.texts)
     with control.note_failed_cleanup("uploads of a job that tables shared"):
         staged = chain(left.open(control.read_body).without_statistics(), Receipts(tuple(left.quarantined)))
-        abort_all(control.store, ((receipt.key, receipt.upload_id) for receipt in staged))
+        abort_all(control.store, staged)
     return None, True
 
 
@@ -315,6 +315,7 @@ def plan_task(
         spill=plan_spill(_name_parts(load, table), partitions),
         watched=planned.watched,
         has_ordinals=isinstance(shape, ShapePlan) and shape.has_ordinals,
+        apart=plan_apart(planned.action, load.control(table), load.attempt.job_id, load.attempt.id),
     )
 
 

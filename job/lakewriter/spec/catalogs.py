@@ -1,11 +1,33 @@
 """The catalogs that a pipeline's tables can be in."""
 
-from typing import Annotated, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import ConfigDict, Field
 
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.model import Model
+
+
+@dataclass(frozen=True)
+class Abilities:
+    """What a bucket does beside reading objects, writing them whole, and completing uploads to keys that are free.
+
+    Loads ask for these where they would look for what was left, take back what was written, or tell whose it is.
+    """
+
+    lists_objects: bool = True
+    lists_uploads: bool = True
+    deletes: bool = True
+    """Without it, what no snapshot names is the service's to clear."""
+    keeps_metadata: bool = True
+    """Whether an object says which load wrote it; else its name does, which no other attempt gives."""
+    puts_if_free: bool = True
+    """Whether an object that is written whole may be written to a free key alone."""
+
+
+EVERYTHING: Final = Abilities()
+"""The abilities of a bucket of S3."""
 
 
 class NoCatalog(Model):
@@ -62,6 +84,10 @@ class _Service(Model):
     """Whether the catalog, and Snowflake's volume, reach the bucket by two roles of the stacks."""
     vends_credentials: ClassVar[bool]
     """Whether the catalog gives its clients credentials for a table's files."""
+    makes_buckets: ClassVar[bool] = False
+    """Whether each table lies in a bucket that the catalog has made for it."""
+    abilities: ClassVar[Abilities] = EVERYTHING
+    """What the bucket does that a table lies in."""
 
     @property
     def table_bucket(self) -> str | None:
@@ -231,6 +257,11 @@ class S3TablesService(_ElsewhereService):
 
     aws_service = "s3tables"
     vends_credentials = False
+    makes_buckets = True
+    # https://docs.aws.amazon.com/AmazonS3/latest/API/developing-s3-tables-APIs.html
+    abilities = Abilities(
+        lists_objects=False, lists_uploads=False, deletes=False, keeps_metadata=False, puts_if_free=False
+    )
 
     kind: Literal["s3_tables"] = "s3_tables"
     signing_name: Literal["s3tables"] = "s3tables"

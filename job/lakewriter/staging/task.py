@@ -36,10 +36,10 @@ from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Limits
 from lakewriter.staging.copied_files import CopyPlan, FileCopier
 from lakewriter.staging.quarantine import QuarantineWriter
-from lakewriter.staging.returned import Spill
+from lakewriter.staging.returned import Spill, make_object_writer
 from lakewriter.staging.rolling import BATCH_BYTES, CanonicalRows, FileRows
 from lakewriter.staging.source_rows import Rows, keep_rows
-from lakewriter.staging.upload import StagedUpload
+from lakewriter.staging.upload import ApartBucket, StagedUpload
 
 if TYPE_CHECKING:
     # Importing PyIceberg takes a second: workers do it only where a table has partitions.
@@ -62,6 +62,7 @@ class TaskPlan:
     watched        what expectations ask about
     copies         how files that belong to records are copied
     has_ordinals   whether the rows' ordinals are written behind the columns of ``shape``
+    apart          the bucket of the files, where it is not the destination's
     spill          where receipts go that are too many to return; without it all are returned
     """
 
@@ -85,6 +86,7 @@ class TaskPlan:
     watched: Watched = NOTHING
     copies: CopyPlan | None = None
     has_ordinals: bool = False
+    apart: ApartBucket | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -129,6 +131,7 @@ class _PartitionWriter:
         self._keys = keys
         self._partition = partition
         self._clients = clients
+        self._write_note = make_object_writer(get_shared_clients(plan.access)) if plan.apart else None
         self._encoder = make_encoder(plan.encoding)
         self._next_index = plan.first_indexes[partition]
         self._shaper = make_shaper(plan.shape, job_id=plan.job_id, start=plan.start, first_index=self._next_index)
@@ -271,7 +274,10 @@ class _PartitionWriter:
             )
         key = self._name_key(seq, values)
         metadata = {LOAD_METADATA: plan.load, **plan.metadata}
-        upload = StagedUpload(self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits)
+        upload = StagedUpload(
+            self._clients.s3, plan.access, key, metadata=metadata, limits=plan.limits, apart=plan.apart,
+            write=self._write_note,
+        )  # fmt: skip
         self._uploads.append(upload)
         sink = _FileSink(upload)
         file = FileRows(rows, self._limits, sink.tell)

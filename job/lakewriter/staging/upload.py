@@ -1,31 +1,48 @@
 """Upload one object in parts and leave the upload incomplete: nobody sees the object before its commit completes it."""
 
+import hashlib
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from threading import BoundedSemaphore
 from typing import Any, Final, NoReturn
 
 from lakewriter.aws import BotoCoreError, ClientError, explain, read_error_code
 from lakewriter.errors import SpecInvalidError, StagedLostError
-from lakewriter.receipt import Part, Uploaded
+from lakewriter.receipt import NotedUpload, Part, Uploaded
+from lakewriter.receipts.parts import Write
 from lakewriter.spec.access import Access
 from lakewriter.spec.specification import Limits
 
 MAX_PARTS: Final = 10_000
 
 
+@dataclass(frozen=True)
+class ApartBucket:
+    """A bucket of files beside the destination's, which lists no uploads and keeps no metadata: each upload is noted
+    under the prefix ``notes`` in the destination's bucket."""
+
+    name: str
+    notes: str
+
+
 class StagedUpload:
     """A multipart upload that starts with its first full part and ends in ``finish`` or ``abandon``.
 
     All parts except the last have exactly ``limits.part_bytes``, since some stores demand it. At most
-    ``limits.upload_parallelism`` parts are in memory besides the one being filled: ``write`` waits for room.
+    ``limits.upload_parallelism`` parts are in memory besides the one being filled: ``write`` waits for room. An upload
+    to a bucket ``apart`` is noted by ``write`` before it has a part.
     """
 
-    def __init__(self, client: Any, access: Access, key: str, *, metadata: Mapping[str, str], limits: Limits) -> None:
+    def __init__(
+        self, client: Any, access: Access, key: str, *, metadata: Mapping[str, str], limits: Limits,
+        apart: ApartBucket | None = None, write: Write | None = None,
+    ) -> None:  # fmt: skip
         self._client = client
         self._access = access
-        self._target = {"Bucket": access.bucket, "Key": key}
-        self._metadata = dict(metadata)
+        self._apart, self._write_note = apart, write
+        self._target = {"Bucket": apart.name if apart else access.bucket, "Key": key}
+        self._metadata = {} if apart else dict(metadata)
         self._limits = limits
         self._upload_id: str | None = None
         self._pieces: list[bytes] = []
@@ -59,7 +76,7 @@ class StagedUpload:
         self._pool.shutdown(wait=True)
         self._raise_failure()
         parts = tuple(part.result() for part in self._parts)
-        target = self._access.bucket, self._target["Key"], self._access.checksum_algorithm
+        target = self._target["Bucket"], self._target["Key"], self._access.checksum_algorithm
         return Uploaded(str(self._upload_id), parts, self._size, *target)
 
     def abandon(self, cause: BaseException) -> None:
@@ -97,6 +114,7 @@ class StagedUpload:
             )
         if self._upload_id is None:
             self._upload_id = self._create()
+            self._note()
         body = b"".join(self._pieces)
         self._pieces.clear()
         self._held = 0
@@ -111,6 +129,14 @@ class StagedUpload:
         except (BotoCoreError, ClientError) as error:
             self._fail(error)
         return str(answer["UploadId"])
+
+    def _note(self) -> None:
+        """Write the upload down where a later attempt finds it: one that has no part yet takes no room."""
+        if self._apart is None or self._write_note is None:
+            return
+        note = NotedUpload(bucket=self._apart.name, key=self._target["Key"], upload_id=str(self._upload_id))
+        name = hashlib.sha256(note.upload_id.encode()).hexdigest()[:32]
+        self._write_note(f"{self._apart.notes}{name}.json", note.model_dump_json().encode())
 
     def _put(self, number: int, body: bytes) -> Part:
         try:

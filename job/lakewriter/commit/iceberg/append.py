@@ -191,7 +191,7 @@ class IcebergTables:
     def require_changeable(self, intent: Intent) -> None:
         """Raise ``SCHEMA_INCOMPATIBLE`` where no change of the table of a committed load could be committed now."""
         table = _require_same_table(self._table.load(), intent)
-        require_changeable(table, intent.access.bucket, self._table.name)
+        require_changeable(table, intent.bucket, self._table.name)
 
     def has_change(self, intent: Intent, number: int) -> bool:
         """Return whether the table has the change of this number, and it was not given up."""
@@ -224,7 +224,7 @@ class IcebergTables:
         """List the files of a committed load that the current snapshot does not have: they were rewritten since, or
         the table was rolled back."""
         table = _require_same_table(self._table.load(), intent)
-        locations = frozenset(f"s3://{intent.access.bucket}/{key}" for key in intent.files.list_keys())
+        locations = frozenset(f"s3://{intent.bucket}/{key}" for key in intent.files.list_keys())
         return sorted(locations.difference(list_data_files(table, table.current_snapshot())))
 
     def require_deletable(self, intent: Intent) -> None:
@@ -244,7 +244,7 @@ class IcebergTables:
         compaction that do not become the table's."""
         if dropped := self._list_dropped():
             keys = (receipt.key for receipt in intent.files.at_hand if receipt.partition in dropped)
-            self._table.delete_files(f"s3://{intent.access.bucket}/{key}" for key in keys)
+            self._table.delete_files(f"s3://{intent.bucket}/{key}" for key in keys)
         if gone:
             deletes = name_deletes(intent.load) if intent.effects.writes_deletes else None
             self._table.clear_up(intent.load, intent.started, deletes)

@@ -43,9 +43,11 @@ def find_vendor(action: CatalogAction, access: Access) -> Vendor | None:
 
 
 def make_data_clients(action: CatalogAction, clients: aws.Clients) -> aws.Clients:
-    """Return the clients for a load's files: ``clients`` themselves, unless the catalog gives the credentials."""
+    """Return the clients for a load's files: ``clients`` themselves, unless the catalog gives the credentials, or the
+    table has a bucket of its own."""
     vendor = find_vendor(action, clients.access)
-    return clients.with_vendor(vendor) if vendor else clients
+    data_clients = clients.with_vendor(vendor) if vendor else clients
+    return data_clients.at(action.find_bucket(clients.access.bucket), action.abilities)
 
 
 def find_task_vendor(action: CatalogAction, clients: aws.Clients) -> Vendor | None:

@@ -200,9 +200,10 @@ def find_groups(
     ``STATE_LOST`` where the table has more changes of the pipeline than its state.
     """
     state = read_state()
-    table = IcebergTable(action, clients, f"{pipeline}/compact/compact").load()
+    in_catalog = IcebergTable(action, clients, f"{pipeline}/compact/compact")
+    table = in_catalog.load()
     if table is None:
         return None
     require_all_counted(table, pipeline, state, read_state)
-    require_changeable(table, clients.access.bucket, f"{action.namespace}.{action.table}")
+    require_changeable(table, in_catalog.find_bucket(table), f"{action.namespace}.{action.table}")
     return Compactable(table, action, choose_groups(table, target, budget))

@@ -4,6 +4,7 @@ import io
 import re
 from collections.abc import Callable, Iterator, Set
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, Final, TypeVar, cast
 
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
@@ -61,7 +62,9 @@ class ClientsFileIO(FileIO):
         return ObjectFile(location, lambda asked: whole.fetch(Range=asked), lambda: size)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """See ``FileIO``; an object that is not there counts as deleted."""
+        """See ``FileIO``; an object that is not there counts as deleted, and one that cannot be deleted stays."""
+        if not self._clients.abilities.deletes:
+            return
         name = location if isinstance(location, str) else location.location
         bucket, key = split(name)
         _ask("s3:DeleteObject", name, self._clients, lambda s3: s3.delete_object(Bucket=bucket, Key=key))
@@ -110,10 +113,12 @@ class S3Input(InputFile):
 
     def exists(self) -> bool:
         """Return whether a listing has the key: to a role for one prefix, S3 answers HEAD of a missing object with
-        403."""
+        403. A bucket that lists nothing answers 404."""
         bucket, key = split(self.location)
 
         def look(s3: Any) -> bool:
+            if not self._clients.abilities.lists_objects:
+                return _is_there(s3, bucket, key)
             entries = s3.list_objects_v2(Bucket=bucket, Prefix=key, MaxKeys=1).get("Contents", [])
             return [entry["Key"] for entry in entries] == [key]
 
@@ -122,6 +127,16 @@ class S3Input(InputFile):
     def open(self, seekable: bool = True) -> InputStream:
         """See ``InputFile``."""
         return cast(InputStream, io.BytesIO(self._read()))
+
+
+def _is_there(s3: Any, bucket: str, key: str) -> bool:
+    try:
+        s3.head_object(Bucket=bucket, Key=key)
+    except aws.ClientError as error:
+        if aws.read_status(error) == HTTPStatus.NOT_FOUND:
+            return False
+        raise
+    return True
 
 
 class S3Output(OutputFile):
@@ -154,8 +169,11 @@ class S3Output(OutputFile):
         bucket, key = split(self.location)
         self._note(self.location)
 
-        options: dict[str, Any] = {} if self._clients.access.single_writer else {"IfNoneMatch": "*"}
-        options["Metadata"] = {LOAD_METADATA: self._load}
+        abilities = self._clients.abilities
+        is_conditional = abilities.puts_if_free and not self._clients.access.single_writer
+        options: dict[str, Any] = {"IfNoneMatch": "*"} if is_conditional else {}
+        if abilities.keeps_metadata:
+            options["Metadata"] = {LOAD_METADATA: self._load}
 
         def create(s3: Any) -> None:
             try:
@@ -192,7 +210,9 @@ def _discard(_: bytes) -> None:
 
 def find_marked(prefix: str, load: str, since: datetime, committed: Set[str], clients: aws.Clients) -> Iterator[str]:
     """Yield locations under ``prefix``, written at or after ``since`` and not ``committed``, whose metadata's load
-    begins with ``load``."""
+    begins with ``load``; none in a bucket that does not list them, which clears them by itself."""
+    if not clients.abilities.lists_objects:
+        return
     scheme, (bucket, key) = prefix.partition(":")[0], split(prefix)
 
     def list_pages(s3: Any) -> list[Any]:

@@ -80,6 +80,10 @@ class IcebergTable:
         """``namespace.table``, for messages."""
         return f"{self.action.namespace}.{self.action.table}"
 
+    def find_bucket(self, table: Table) -> str:
+        """Return the bucket that the table's files must be in."""
+        return self.action.model_copy(update={"location": table.location()}).find_bucket(self._clients.access.bucket)
+
     @property
     def _identifier(self) -> tuple[str, str]:
         return self.action.namespace, self.action.table

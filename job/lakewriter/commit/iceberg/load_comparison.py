@@ -34,7 +34,7 @@ class LoadComparison:
 
     def __init__(self, intent: Intent, name: str) -> None:
         self._intent, self._name = intent, name
-        self._prefix = f"s3://{intent.access.bucket}/"
+        self._prefix = f"s3://{intent.bucket}/"
         self._mismatches: list[Mismatch] = []
         self._notes: list[str] = []
         self._replaced: set[str] = set()

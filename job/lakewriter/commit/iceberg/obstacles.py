@@ -59,7 +59,7 @@ def require_changeable(table: Table, bucket: str, name: str) -> None:
 
 def require_committable(table: Table, intent: Intent, written: Schema, name: str) -> None:
     """Raise the same for a load whose files are staged; ``written`` is the schema that they were encoded with."""
-    bucket = intent.access.bucket
+    bucket = intent.bucket
     for fact, mend in (
         *_find_table_obstacles(table, bucket, name),
         *_find_changed_columns(table, intent, written, name),

@@ -50,7 +50,6 @@ class IcebergTargetTable:
         self._mode = mode
         self._table = IcebergTable(action, clients, load)
         self._upkeep = Upkeep(maintenance, self._table, clients) if maintenance else None
-        self._bucket = clients.access.bucket
         self._pipeline, self._job_id, _ = load.split("/")
         self._existing = self._table.load()
 
@@ -102,7 +101,7 @@ class IcebergTargetTable:
             upkeep = self._upkeep.describe(None) if self._upkeep else []
             return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}", *upkeep]
         self._check_partitions(self._existing, partition)
-        require_writable(self._existing, schema, self._bucket, name, self._keys)
+        require_writable(self._existing, schema, self._table.find_bucket(self._existing), name, self._keys)
         before = {field.name: field for field in self._existing.schema().fields}
         after = merge_schema(self._existing, self._relax(self._existing, schema), name)
         changes = []
@@ -133,7 +132,7 @@ class IcebergTargetTable:
         """Create and evolve the table; return its action, and ``schema`` with the table's field ids."""
         table = self._table.make(pa.schema([field.with_nullable(True) for field in schema]), partition)
         self._check_partitions(table, partition)
-        require_writable(table, schema, self._bucket, self._table.name, self._keys)
+        require_writable(table, schema, self._table.find_bucket(table), self._table.name, self._keys)
         optional = self._relax(table, schema)
         if self._mode is Mode.MERGE:
             require_mergeable(table)

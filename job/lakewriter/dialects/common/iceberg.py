@@ -80,8 +80,9 @@ def find_roots(destination: Destination, bucket: str) -> tuple[str, ...]:
     return (join_key(folder),)
 
 
-def lay_out_iceberg(path: str, depth: int, extension: str) -> Layout:
-    """Return the layout of the table at ``path``, whose partition has ``depth`` fields."""
+def lay_out_iceberg(path: str, depth: int, extension: str, *, is_named_alone: bool = False) -> Layout:
+    """Return the layout of the table at ``path``, whose partition has ``depth`` fields. With ``is_named_alone`` nothing
+    but an object's name says which attempt wrote it."""
     # With a UUID nobody has to look through all of a table's partitions for names that are taken.
-    file = "part-{job_id}-{seq}-{uuid}" if depth else "part-{job_id}-{seq}"
+    file = "part-{job_id}-{seq}-{uuid}" if depth or is_named_alone else "part-{job_id}-{seq}"
     return Layout(join_key(path, "data"), Template.parse(file + extension), depth)

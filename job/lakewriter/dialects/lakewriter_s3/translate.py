@@ -92,6 +92,11 @@ def _make_s3_tables(form: LakewriterS3) -> S3TablesService:
         )  # fmt: skip
     if form.uri:
         form.require_tls("uri")
+    if form.endpoint:
+        raise FaultError(
+            ("destination", "endpoint"), "it is another store's, and the tables of 'catalog: s3_tables' are in AWS.",
+            remedy="Leave it out.",
+        )  # fmt: skip
     domain = "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
     return S3TablesService(uri=form.uri or f"https://s3tables.{region}.{domain}/iceberg", warehouse=arn)
 
@@ -131,7 +136,7 @@ def _make_layout(form: LakewriterS3, path: str, mode: Mode, depth: int) -> Layou
     """Make the layout; no other function knows how a key is made up."""
     end = name_extension(form.format, form.compression)
     if form.is_iceberg:
-        return lay_out_iceberg(path, depth, end)
+        return lay_out_iceberg(path, depth, end, is_named_alone=form.catalog == "s3_tables")
     key, value = _choose_partition(form)
     folder = f"{key}={value}/" if key else ""
     if mode is Mode.REFRESH:

@@ -205,17 +205,18 @@ class Turn(PendingStep):
 
 @dataclass(frozen=True)
 class GiveUp(PendingStep):
-    """A change that its catalog lacks for good is withdrawn. The catalog may have used its number up, and that of its
-    refresh: no other change gets them."""
+    """A change that its catalog lacks for good is withdrawn, with the ``failure`` that its load ends with. The catalog
+    may have used its number up, and that of its refresh: no other change gets them."""
 
     generation: int
+    failure: Failure | None = None
 
     successions: ClassVar[Successions] = {"uploaded": ("aborting",)}
 
     def _change(self, state: TableState) -> TableState:
         return set_fields(
             state,
-            pending=self.pending.model_copy(update={"phase": "aborting"}),
+            pending=self.pending.model_copy(update={"phase": "aborting", "failure": self.failure}),
             committed=state.committed + 1,
             given_up=state.given_up + 1,
             generation=max(state.generation, self.generation),
