@@ -2,8 +2,10 @@
 
 import pytest
 
-from lakewriter.dialects.airbyte.configured_catalog import SourceEntry, list_streams
+from lakewriter.dialects.common.configured_catalog import SourceEntry, list_streams
+from lakewriter.spec.table_spec import Mode
 
+MODES = {"append": Mode.APPEND, "overwrite": Mode.OVERWRITE}
 GENERATIONS = [
     # destination sync mode, generation and minimum of the catalog, the lowest that stays
     ("overwrite", 5, None, 5),
@@ -24,5 +26,5 @@ GENERATIONS = [
 def test_lowest_generation(mode, generation, minimum, expected):
     own = {"stream": {"name": "u"}, "destination_sync_mode": mode, "generation_id": generation}
     source = {"messages": "-", "catalog": {"streams": [own | {"minimum_generation_id": minimum}]}}
-    ((_, stream),) = list_streams(SourceEntry.model_validate(source))
+    ((_, stream),) = list_streams(SourceEntry.model_validate(source), MODES)
     assert (stream.generation_id, stream.minimum_generation_id) == (generation, expected)

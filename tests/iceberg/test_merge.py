@@ -246,8 +246,8 @@ def interfere(monkeypatch, act: Any) -> None:
     """Another writer commits while a merge has looked at the table, and has not committed yet."""
     commit, acts = KeyMerge.commit, [act]
 
-    def late(self: Any, *arguments: Any) -> None:
-        commit(self, *arguments)
+    def late(self: Any, *arguments: Any, **named: Any) -> None:
+        commit(self, *arguments, **named)
         if acts:
             acts.pop()()
 

@@ -25,7 +25,7 @@ from lakewriter.errors import (
     StagedLostError,
 )
 from lakewriter.receipt import Cursor
-from lakewriter.records.changes import MOST_NAMED, Intent, Merge
+from lakewriter.records.changes import MOST_NAMED, Intent, Load
 from lakewriter.records.facets import UndoneLoad
 from lakewriter.records.fold.by_hand import AdoptFiles, AdoptSyncs, ChangeOver, CountAsRead, Note, SetCursor
 from lakewriter.records.fold.steps import Turn
@@ -193,10 +193,11 @@ def _close_as_it_is(control: Control, pending: Pending, intent: Intent) -> str:
     shown = f"{_count_shown(intent)} left visible under {control.table_id}"
     if intent.catalog.keeps_versions:
         shown = f"{_count_shown(intent)} left at {control.table_id}, which readers see if a snapshot has them"
-    deleted_keys = intent.merge.deleted_keys if isinstance(intent, Merge) else None
-    if isinstance(intent, Merge) and deleted_keys is not None and control.store.find(deleted_keys) is None:
+    merge = intent.merge if isinstance(intent, Load) else None
+    deleted_keys = merge.deleted_keys if merge is not None else None
+    if merge is not None and deleted_keys is not None and control.store.find(deleted_keys) is None:
         # The state may name only what exists.
-        intent = intent.model_copy(update={"merge": intent.merge.model_copy(update={"deleted_keys": None})})
+        intent = intent.model_copy(update={"merge": merge.model_copy(update={"deleted_keys": None})})
     report = intent.make_report(f"{ABANDONED}: {shown}").model_copy(update={"abandoned": "before_catalog"})
     close(control, pending, intent, report)
     taken = [removal.key for removal in intent.taken]

@@ -295,6 +295,7 @@ class Load(Staged):
     repeats   the job ids that a load after an undo repeats
     before    what an undo of the load sets back
     between   the range of rows that the load brings again, in words; None for other loads
+    merge     how its rows replace older rows of the same key; None where none are
     adopted   the state's ``adopted`` when the load was planned: a state that is lost is rebuilt with it
     """
 
@@ -318,11 +319,15 @@ class Load(Staged):
     inputs: InputsIntent | None = sparse(None)
     adopted: datetime | None = sparse(None)
     between: str | None = sparse(None)
+    merge: MergeIntent | None = sparse(None)
 
     @property
     def effects(self) -> Effects:
         """See ``Intent``."""
-        return Effects(adds=True, deletes=self.sync.retire if self.sync is not None else (), loaded=self.taken)
+        retired = self.sync.retire if self.sync is not None else ()
+        return Effects(
+            adds=True, work=self.merge, writes_deletes=self.merge is not None, deletes=retired, loaded=self.taken
+        )
 
     @property
     def taken(self) -> tuple[Removal, ...]:
@@ -342,6 +347,7 @@ class Load(Staged):
             "parts": self.quarantine.parts,
             "quarantine": None,
             "sync": None,
+            "merge": None,
         }
         same = {name: getattr(self, name) for name in Load.model_fields}
         quarantined = Load.model_construct(**same | changed)
@@ -349,7 +355,39 @@ class Load(Staged):
         return quarantined
 
     def _names_objects(self) -> bool:
-        return super()._names_objects() or self.quarantine is not None
+        return super()._names_objects() or self.quarantine is not None or self.merge is not None
+
+    @property
+    def deleted_objects(self) -> tuple[DeletedKeys, ...]:
+        """The objects with the keys that were deleted before the merge, the newest first."""
+        before = self.merge.deleted_before if self.merge is not None else None
+        return before.objects if before is not None else ()
+
+    @property
+    def deleted_after(self) -> DeletedKeys | None:
+        """The objects with the keys that are deleted after the merge; None where it notes none."""
+        merge = self.merge
+        if merge is None or merge.deleted_keys is None:
+            return None
+        until = self.started + timedelta(seconds=merge.deleted_seconds)
+        earlier = self.deleted_objects[merge.deleted_folds :]
+        return DeletedKeys(
+            job_id=self.job_id, key=merge.deleted_keys, until=until, level=merge.deleted_level, earlier=earlier
+        )
+
+    def read_deleted(self, key: str) -> bytes:
+        """Read one of the objects with keys that were deleted before; ``PENDING_UNRECOVERABLE`` where it is gone."""
+        body = self._read(key) if self._read is not None else None
+        # Rule deleted-keys-gone
+        if body is None:
+            raise PendingUnrecoverableError(
+                f"{key}, which has keys that were deleted before load {self.job_id!r}, is gone.",
+                remedy=(
+                    "Restore the object from its bucket's versions, or give the load up: "
+                    f"lakewriter abandon LAKE {self.job_id} --reason TEXT"
+                ),
+            )
+        return body
 
     def depends(self) -> bool:
         """See ``Intent``. A load depends on a cursor, a counter, the batch before, a sync, inferred columns, files that
@@ -407,48 +445,10 @@ class Merge(Load):
     kind: Kind = "merge"
     merge: MergeIntent
 
-    @property
-    def effects(self) -> Effects:
-        """See ``Intent``."""
-        return replace(super().effects, work=self.merge, writes_deletes=True)
-
-    def _names_objects(self) -> bool:
-        return True
-
-    @property
-    def deleted_objects(self) -> tuple[DeletedKeys, ...]:
-        """The objects with the keys that were deleted before the merge, the newest first."""
-        return self.merge.deleted_before.objects if self.merge.deleted_before is not None else ()
-
-    @property
-    def deleted_after(self) -> DeletedKeys | None:
-        """The objects with the keys that are deleted after the merge; None where it notes none."""
-        merge = self.merge
-        if merge.deleted_keys is None:
-            return None
-        until = self.started + timedelta(seconds=merge.deleted_seconds)
-        earlier = self.deleted_objects[merge.deleted_folds :]
-        return DeletedKeys(
-            job_id=self.job_id, key=merge.deleted_keys, until=until, level=merge.deleted_level, earlier=earlier
-        )
-
-    def read_deleted(self, key: str) -> bytes:
-        """Read one of the objects with keys that were deleted before; ``PENDING_UNRECOVERABLE`` where it is gone."""
-        body = self._read(key) if self._read is not None else None
-        # Rule deleted-keys-gone
-        if body is None:
-            raise PendingUnrecoverableError(
-                f"{key}, which has keys that were deleted before load {self.job_id!r}, is gone.",
-                remedy=(
-                    "Restore the object from its bucket's versions, or give the load up: "
-                    f"lakewriter abandon LAKE {self.job_id} --reason TEXT"
-                ),
-            )
-        return body
-
 
 class Refresh(Load):
-    """A full refresh: its files are all that the table has after it, and readers ``switch`` to their generation."""
+    """A full refresh: its files are all that the table has after it, and readers ``switch`` to their generation. Where
+    its rows are merged, they are so among themselves."""
 
     is_exclusive = True
     replaces: ClassVar[Replaced] = "everything"

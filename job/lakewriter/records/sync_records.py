@@ -83,6 +83,11 @@ class SyncState(ControlObject):
     begins_anew: bool = sparse(False)
 
     @property
+    def shown_generation(self) -> int:
+        """The generation of the rows that readers see, 0 without rows: an undo takes the last one back."""
+        return max((load.generation_id for load in self.live), default=0)
+
+    @property
     def live_jobs(self) -> set[str]:
         """The job ids whose receipts a full refresh reads."""
         return {load.job_id for load in self.live}

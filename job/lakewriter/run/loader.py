@@ -360,7 +360,7 @@ def load(  # noqa: PLR0913 - four of them are options by name
     stop = stop or Stop()
     if kind.opener is None:
         require_reads(spec)
-    if spec.envelope is None:
+    if not spec.has_syncs:
         return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress, kind=kind, stop=stop)
     loader = Loader(spec, job_id, clients, spark, progress, stop)
     try:
@@ -378,7 +378,7 @@ def plan_kind(
     spec: Spec, job_id: str, clients: Clients, spark: SparkFactory, kind: Plain, sync_id: int | None
 ) -> Plain | Sync:
     """Return the kind of a load of tables: where the destination numbers its syncs, a sync with its number."""
-    if spec.envelope is None:
+    if not spec.has_syncs:
         return kind
     loader = Loader(spec, job_id, clients, spark, lambda *_: None)
     planned = loader.begin(sync_id).plan_tables(kind)
@@ -437,7 +437,7 @@ def _make_decision(parts: Mapping[str, TablePart], before: str | None) -> Decisi
 
 
 def _check_types(spec: Spec) -> None:
-    if spec.envelope is None or not spec.envelope.typed:
+    if not spec.has_syncs or (spec.envelope is not None and not spec.envelope.typed):
         return
     for table in spec.tables:
         try:

@@ -41,6 +41,7 @@ from lakewriter.shape.envelope import EnvelopePlan, choose_name_rule, plan_docum
 from lakewriter.shape.flatten_plan import plan_flatten
 from lakewriter.shape.kept_names import ColumnNames, EarlierNames
 from lakewriter.shape.partitions import make_grouping
+from lakewriter.shape.records import RecordsPlan, plan_records
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.shape.table import ShapePlan, plan_shape
 from lakewriter.shape.text_rows import plan_text_rows
@@ -105,7 +106,8 @@ def prepare(
         if table.latest is not None:
             changes = (*changes, f"name the new files, instead of those before, in {table.latest}")
         if isinstance(shape, ShapePlan):
-            has_ordinals = feed.is_in_order and shape.merged_by is not None and shape.loses_order
+            is_numbered = shape.ordinal is not None or (feed.is_in_order and shape.loses_order)
+            has_ordinals = shape.merged_by is not None and is_numbered
             shape = replace(shape, has_ordinals=has_ordinals)
             if shape.partition:
                 _cluster_rows(feed, shape)
@@ -276,6 +278,8 @@ def _plan_shape(
     if table.collection is not None:
         seen = _look_at_documents(feed, table)
         return plan_flatten(source, table, seen, state.inferred or (), rename.name_fields)
+    records = plan_records(table) if table.stream is not None else None
+    source = source if records is None else records.schema
     shape = plan_shape(source, spec, table, rename=rename)
     there = in_place.read_columns()
     discard = find_columns_to_discard(table, shape, there)
@@ -285,6 +289,8 @@ def _plan_shape(
     if fitting or discard:
         shape = plan_shape(source, spec, table, fitting, rename=rename, discard=discard)
     require_types(table, shape, there)
+    if records is not None:
+        return RecordsPlan.of(shape, records)
     return plan_text_rows(shape) if isinstance(spec.encoding, TextEncoding) else shape
 
 

@@ -14,7 +14,7 @@ from lakewriter.records.sync_records import SourceState, SyncState
 from lakewriter.report import join_first
 from lakewriter.source.messages.lines import StreamState, is_object
 from lakewriter.spec.stream import Stream, StreamKey
-from lakewriter.spec.table_spec import Mode, TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 _MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 MOST_NAMED: Final = 3
@@ -48,8 +48,9 @@ def keeps_rows(table: TableSpec, state: SyncState, *, continues: bool) -> bool:
     the last one."""
     stream = table.stream
     if stream is not None and stream.generation_id is not None:
-        return (stream.minimum_generation_id or 0) <= state.generation_id
-    return table.mode is not Mode.OVERWRITE or (state.unfinished and continues)
+        reached = state.shown_generation if stream.at_once else state.generation_id
+        return (stream.minimum_generation_id or 0) <= reached
+    return not table.overwrites or (state.unfinished and continues)
 
 
 def goes_on(table: TableSpec, state: SyncState, *, continues: bool) -> bool:

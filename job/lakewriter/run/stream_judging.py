@@ -21,7 +21,7 @@ from lakewriter.run.resumption import Resumption, goes_on, keeps_rows, split_sta
 from lakewriter.run.stream_completion import Input, StreamVerdict, describe_position
 from lakewriter.source.messages.splits import END, Stretch
 from lakewriter.spec.stream import Stream
-from lakewriter.spec.table_spec import Mode, TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,10 @@ class StreamJudge:
         sources = [state.source for table, state in self._list_syncs() if goes_on(table, state, continues=True)]
         if not has_common_state(seen, sources):
             if self._resumed is None:
-                return JudgedStreams(verdicts)
+                return JudgedStreams(self._hold_replacing(verdicts, members))
             unsure = frozenset(member.table_id for member in list_unsure(seen, left))
-            return JudgedStreams(verdicts | hold_unsure(seen, left), len(unsure) > 1, bool(unsure), going_on=unsure)
+            verdicts = self._hold_replacing(verdicts | hold_unsure(seen, left), members)
+            return JudgedStreams(verdicts, len(unsure) > 1, bool(unsure), going_on=unsure)
         first: dict[str, StreamVerdict] = {}
         ended = next((member for member in members if member.goes_on and member.table_id in done), None)
         if not any(member.goes_on for member in left):
@@ -85,7 +86,27 @@ class StreamJudge:
         if self._resumed is not None:
             before = self._resumed.before
         going_on = frozenset(member.table_id for member in members if member.goes_on)
-        return JudgedStreams(verdicts | judged, together=True, before=before, going_on=going_on, first=first)
+        whole = self._hold_replacing(verdicts | judged, members, together=left)
+        return JudgedStreams(whole, together=True, before=before, going_on=going_on, first=first)
+
+    def _hold_replacing(
+        self, verdicts: dict[str, StreamVerdict], members: Sequence[SyncStream], together: Sequence[SyncStream] = ()
+    ) -> dict[str, StreamVerdict]:
+        """Return the verdicts with nothing of a stream that would replace its table's rows by a part of itself, nor of
+        the others of those that are loaded ``together``."""
+        # Rule replaced-by-a-whole
+        held = [member for member in members if self._is_partial(member.table_id, verdicts[member.table_id])]
+        if not held:
+            return verdicts
+        why = f"stream {held[0].name} replaces the rows of its table, and is not complete"
+        return verdicts | {member.table_id: member.refuse(why) for member in (*held, *together)}
+
+    def _is_partial(self, table_id: str, verdict: StreamVerdict) -> bool:
+        """Return whether a part of a stream would replace its table's rows."""
+        table = next(table for table in self._tables if table.id == table_id)
+        is_kept = keeps_rows(table, self._states[table_id].sync, continues=True)
+        replaces = require_stream(table).at_once and not is_kept
+        return replaces and verdict.stretch is not None and not verdict.complete
 
     def _list_syncs(self) -> list[tuple[TableSpec, SyncState]]:
         return [(table, self._states[table.id].sync) for table in self._tables]
@@ -130,7 +151,7 @@ class StreamJudge:
         would be loaded again. A part that another attempt of this job has just committed is continued.
         """
         state = self._states[table.id].sync
-        replaced = table.mode is Mode.OVERWRITE or require_stream(table).minimum_generation_id
+        replaced = table.overwrites or require_stream(table).minimum_generation_id
         if replaced or (state.source is not None and state.source.job_id == self._job_id):
             return ""
         control = self._controls[table.id]

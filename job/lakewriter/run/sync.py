@@ -24,7 +24,7 @@ from lakewriter.records.sync_records import SyncIntent
 from lakewriter.run.kinds import Ending, StreamFeed, TablePart
 from lakewriter.spec.beside import list_layouts_beside
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.table_spec import Mode, TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 @dataclass(frozen=True)
@@ -157,9 +157,9 @@ def plan_sync(
     generation, lowest, objects = state.sync.generation_id, 0, None
     if table.stream and table.stream.generation_id is not None:
         generation, lowest = table.stream.generation_id, table.stream.minimum_generation_id or 0
-    elif table.mode is Mode.OVERWRITE and ending.continues:
+    elif table.overwrites and ending.continues:
         lowest = generation
-    elif table.mode is Mode.OVERWRITE:
+    elif table.overwrites:
         objects = _survey(spec, table, control, state)
         generation = max(generation, find_highest_generation(objects)) + 1
         lowest = generation
@@ -183,5 +183,15 @@ def make_ownership(spec: Spec, table: TableSpec, control: Control) -> Ownership:
     return Ownership(control, spec.pipeline, table.layout)
 
 
+def replaces_rows(table: TableSpec, intent: SyncIntent | None, state: TableState) -> bool:
+    """Return whether a load is the first one of a generation that replaces those before it at once: readers see the
+    rows of that generation alone from then on."""
+    if table.stream is None or not table.stream.at_once or intent is None:
+        return False
+    return intent.minimum_generation_id > state.sync.shown_generation
+
+
 def _survey(spec: Spec, table: TableSpec, control: Control, state: TableState) -> tuple[StreamObject, ...]:
+    if table.stream is not None and table.stream.at_once:
+        return ()
     return find_stream_objects(control, table.layout, state.sync, list_layouts_beside(spec, table))

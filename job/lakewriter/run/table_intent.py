@@ -17,6 +17,7 @@ from lakewriter.run.judging import MOST_OF_A_BATCH, StagedRows, judge_staged
 from lakewriter.run.placement import find_next_counter, plan_quarantine_action
 from lakewriter.run.prepare import choose_origin, require_sorted_cursor
 from lakewriter.run.staged_table import Load, Planned, Staged
+from lakewriter.run.sync import replaces_rows
 from lakewriter.shape.cursor import choose_higher, describe_future
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.table import ShapePlan
@@ -34,7 +35,8 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
     planned, spec = staged.planned, load.pipeline.spec
     inferred = planned.shape.inferred if isinstance(planned.shape, FlattenPlan) else None
     before, receipts = began.cursor if table.cursor else None, staged.receipts
-    repeats, refreshes = load.attempt.repeats.of, table.mode.replaces_at_once
+    replaces = replaces_rows(table, planned.sync, began)
+    repeats, refreshes = load.attempt.repeats.of, table.mode.replaces_at_once or replaces
     source = planned.sync.source if planned.sync is not None else None
     after = _find_cursor_after(load, table, began, staged)
     features = {
@@ -46,14 +48,12 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         SYNC_STATE: source is not None and source.record is not None,
     }
     require_sorted_orders(table, receipts.totals.orders, is_loaded=bool(began.committed), is_made=True)
-    merge = _plan_merge(load, table, began, staged) if receipts else None
-    kind: type[changes.Load] = changes.Load
-    of_kind: dict[str, Any] = {}
+    merge = _plan_merge(load, table, began, staged, replaces=replaces) if receipts else None
+    kind: type[changes.Load] = changes.Load if merge is None else changes.Merge
+    of_kind: dict[str, Any] = {} if merge is None else {"merge": merge}
     if refreshes:
         kind = changes.ReplacePartitions if table.mode is Mode.REPLACE_PARTITIONS else changes.Refresh
         of_kind["switch"] = _plan_switch(spec, table, began, planned.names)
-    elif merge is not None:
-        kind, of_kind["merge"] = changes.Merge, merge
     return kind(
         pipeline=spec.pipeline,
         job_id=load.attempt.job_id,
@@ -182,7 +182,10 @@ def _make_quarantine(load: Load, table: TableSpec, files: Receipts) -> Quarantin
     )
 
 
-def _plan_merge(load: Load, table: TableSpec, began: TableState, staged: Staged) -> MergeIntent | None:
+def _plan_merge(
+    load: Load, table: TableSpec, began: TableState, staged: Staged, *, replaces: bool
+) -> MergeIntent | None:
+    """Return how the load's rows are merged; with ``replaces`` they are merged into an empty table."""
     planned, rows = staged.planned, staged.receipts.totals.rows
     if not isinstance(planned.shape, ShapePlan) or planned.shape.merged_by is None:
         return None
@@ -195,12 +198,13 @@ def _plan_merge(load: Load, table: TableSpec, began: TableState, staged: Staged)
         deleted=deleted if table.marks_deleted else None,
         keeps_deleted=table.keep_deleted,
         compared=None if _is_in_order(planned) else tuple(column.name for column in planned.shape.columns),
-        wins_ties=table.between is not None,
+        # Records of one cursor come in the order in which their source has changed them.
+        wins_ties=table.between is not None or table.stream is not None,
     )
     if not table.marks_deleted or table.keep_deleted or not table.deleted_seconds:
         return merge
     control, attempt = load.control(table), load.attempt
-    objects = _list_deleted(load, table, began)
+    objects = [] if replaces else _list_deleted(load, table, began)
     folds, level = DeletedKeys.plan_fold(objects, rows)
     noted = {
         "deleted_keys": control.keys.deleted_keys(attempt.job_id, attempt.id, table.id),

@@ -194,6 +194,61 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Changes = dict[int, list[dict[str, str]]]
 
 
+class ChangeNotes:
+    """The findings on the documents of one task: changes of their values, and what their schema does not declare."""
+
+    def __init__(self) -> None:
+        self._findings = Findings()
+        self._cut = set[str]()
+
+    def take(self) -> Findings:
+        """Return the findings since the last call."""
+        taken, self._findings, self._cut = self._findings, Findings(), set()
+        return taken
+
+    def note_documents(self, documents: Documents, numbers: pa.Array) -> Changes:
+        """Note cuts and undeclared properties of a batch whose rows have these numbers; return its other changes."""
+        self._findings.undeclared += documents.undeclared
+        self._note_cuts(documents.cuts, numbers)
+        return {
+            row: [{"field": path, "change": fault.change, "reason": fault.reason} for path, fault in entries]
+            for row, entries in documents.changes.items()
+        }
+
+    def note(self, changes: Changes, numbers: pa.Array) -> None:
+        """Note changes of rows that have these numbers."""
+        self._findings.changes += sum(map(len, changes.values()))
+        for row, entries in changes.items():
+            for entry in entries:
+                self._count(entry["field"], entry["change"], entry["reason"])
+            for entry in entries[: MOST_SAMPLES - len(self._findings.samples)]:
+                location = f"row {numbers[row].as_py()}, {entry['field']}"
+                self._findings.samples.append(f"{location}: {entry['change']} ({entry['reason']})")
+
+    def _note_cuts(self, cuts: Sequence[tuple[int, str, str]], numbers: pa.Array) -> None:
+        """Note the times that were cut off to the microsecond or to the day.
+
+        Every cut is counted; of each field the first one in a file is a sample. A source that gives nanoseconds gives
+        them in every row.
+        """
+        self._findings.changes += len(cuts)
+        for row, path, extent in cuts:
+            self._count(path, TRUNCATED, extent)
+            if path not in self._cut and len(self._findings.samples) < MOST_SAMPLES:
+                self._cut.add(path)
+                location = f"row {numbers[row].as_py()} and others of this file, {path}"
+                self._findings.samples.append(f"{location}: {TRUNCATED} ({extent})")
+
+    def _count(self, path: str, change: str, reason: str) -> None:
+        """Count a change of one field.
+
+        Fields beyond ``MOST_FIELDS`` are counted together: the path may hold a record's own keys.
+        """
+        counted, field = self._findings.changed, _ELEMENT.sub("[]", path)
+        is_counted = (field, change, reason) in counted or len(counted) < MOST_FIELDS
+        counted[field if is_counted else OTHER_FIELDS, change, reason] += 1
+
+
 class EnvelopeShaper:
     """Shaper of the batches of one task in order; ``first_index`` numbers rows that bring no number."""
 
@@ -203,8 +258,7 @@ class EnvelopeShaper:
         self._first_index = first_index
         self._id_head = f"{job_id}/{plan.table_id}/"
         self._started = (start - _EPOCH) // timedelta(milliseconds=1)
-        self._findings = Findings()
-        self._cut = set[str]()
+        self._notes = ChangeNotes()
         self._rows = plan.rows and Shaper(plan.rows, job_id=job_id, start=start, first_index=first_index)
 
     def shape(self, batch: pa.RecordBatch) -> Shaped:
@@ -213,7 +267,7 @@ class EnvelopeShaper:
         numbers = pa.arange(index, index + batch.num_rows) if self._rows else batch.column(ROW)
         typed = self._rows.shape(batch).typed if self._rows else None
         data, changes = self._decode_documents(batch) if typed is None else self._render_rows(typed)
-        self._note(changes, numbers)
+        self._notes.note(changes, numbers)
         if not self._rows:
             _put_first(changes, batch.column(CHANGES))
         columns = [make_raw_ids(self._id_head, numbers), self._make_extracted_at(batch)]
@@ -245,10 +299,9 @@ class EnvelopeShaper:
 
     def take_findings(self) -> Findings:
         """Return the findings since the last call."""
-        taken, self._findings = self._findings, Findings()
+        taken = self._notes.take()
         if self._rows:
             taken.undeclared += self._rows.take_findings().undeclared
-        self._cut = set()
         return taken
 
     def _render_rows(self, shaped: pa.RecordBatch) -> tuple[list[pa.Array], Changes]:
@@ -278,12 +331,7 @@ class EnvelopeShaper:
             columns = documents.build_texts(plan.properties or ())
         else:
             columns = documents.build_columns(plan.record, plan.fields)
-        self._findings.undeclared += documents.undeclared
-        self._note_cuts(documents.cuts, batch.column(ROW))
-        changes: Changes = {
-            row: [{"field": path, "change": fault.change, "reason": fault.reason} for path, fault in entries]
-            for row, entries in documents.changes.items()
-        }
+        changes = self._notes.note_documents(documents, batch.column(ROW))
         if plan.envelope.record_undeclared:
             for row, path in documents.dropped:
                 changes.setdefault(row, []).append({"field": path, "change": NULLED, "reason": NO_FIT})
@@ -305,38 +353,6 @@ class EnvelopeShaper:
         if not changes:
             return pa.repeat(pa.scalar(make_value([]), kind), rows)
         return pa.array([make_value(changes.get(row, [])) for row in range(rows)], kind)
-
-    def _note(self, changes: Changes, numbers: pa.Array) -> None:
-        self._findings.changes += sum(map(len, changes.values()))
-        for row, entries in changes.items():
-            for entry in entries:
-                self._count(entry["field"], entry["change"], entry["reason"])
-            for entry in entries[: MOST_SAMPLES - len(self._findings.samples)]:
-                location = f"row {numbers[row].as_py()}, {entry['field']}"
-                self._findings.samples.append(f"{location}: {entry['change']} ({entry['reason']})")
-
-    def _note_cuts(self, cuts: Sequence[tuple[int, str, str]], numbers: pa.Array) -> None:
-        """Note the times that were cut off to the microsecond or to the day.
-
-        Every cut is counted; of each field the first one in a file is a sample. A source that gives nanoseconds gives
-        them in every row.
-        """
-        self._findings.changes += len(cuts)
-        for row, path, extent in cuts:
-            self._count(path, TRUNCATED, extent)
-            if path not in self._cut and len(self._findings.samples) < MOST_SAMPLES:
-                self._cut.add(path)
-                location = f"row {numbers[row].as_py()} and others of this file, {path}"
-                self._findings.samples.append(f"{location}: {TRUNCATED} ({extent})")
-
-    def _count(self, path: str, change: str, reason: str) -> None:
-        """Count a change of one field.
-
-        Fields beyond ``MOST_FIELDS`` are counted together: the path may hold a record's own keys.
-        """
-        counted, field = self._findings.changed, _ELEMENT.sub("[]", path)
-        is_counted = (field, change, reason) in counted or len(counted) < MOST_FIELDS
-        counted[field if is_counted else OTHER_FIELDS, change, reason] += 1
 
 
 def make_raw_ids(head: str, numbers: pa.Array) -> pa.Array:

@@ -9,6 +9,7 @@ from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.envelope import EnvelopePlan, EnvelopeShaper
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.flattening import Flattener
+from lakewriter.shape.records import RecordsPlan, RecordsShaper
 from lakewriter.shape.stored_rows import StoredRowsPlan, StoredRowsShaper
 from lakewriter.shape.table import Shaped, ShapePlan, Shaper
 from lakewriter.shape.text_rows import TextRowsPlan, TextRowsShaper
@@ -42,4 +43,6 @@ def make_shaper(plan: AnyPlan | StoredRowsPlan, *, job_id: str, start: datetime,
         return EnvelopeShaper(plan, job_id=job_id, start=start, first_index=first_index)
     if isinstance(plan, TextRowsPlan):
         return TextRowsShaper(plan, job_id=job_id, start=start, first_index=first_index)
+    if isinstance(plan, RecordsPlan):
+        return RecordsShaper(plan, job_id=job_id, start=start, first_index=first_index)
     return Shaper(plan, job_id=job_id, start=start, first_index=first_index)

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,6 +67,8 @@ class ShapePlan:
     notes: tuple[str, ...] = ()
     discarded: tuple[ColumnPlan, ...] = ()
     has_ordinals: bool = False
+    ordinal: ClassVar[str | None] = None
+    """The column of a batch with the ordinals of its rows, if a column has them."""
 
     @property
     def loses_order(self) -> bool:

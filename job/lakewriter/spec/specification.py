@@ -123,6 +123,11 @@ class Spec(Model):
     warnings: tuple[str, ...] = ()
 
     @property
+    def has_syncs(self) -> bool:
+        """Return whether each load is a sync, which has a number and, of streams, a generation."""
+        return self.envelope is not None or self.source is not None
+
+    @property
     def prefixes(self) -> tuple[str, ...]:
         """Return the prefixes of the tables and their bad rows. The pipeline's records lie under
         ``access.prefix`` in any case.

@@ -39,10 +39,27 @@ class Envelope(Model):
         return tuple(name for name in every if name)
 
 
+class LogProperties(Model):
+    """The properties by which records say where in a database's log a change lies, None for those that they lack: the
+    connector's own ``cursor``; a ``file`` of the log, and the position ``in_file``; an ``lsn``."""
+
+    cursor: str | None = None
+    file: str | None = None
+    in_file: str | None = None
+    lsn: str | None = None
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Those that are numbers, however they are spelled."""
+        return tuple(name for name in (self.cursor, self.in_file, self.lsn) if name is not None)
+
+
 class Stream(Model):
     """A stream of a configured catalog; ``name`` and ``namespace`` are those its messages carry.
 
-    None for a generation that the catalog does not give: it is counted then.
+    None for a generation that the catalog does not give: it is counted then. With ``overwrites`` each sync replaces the
+    rows of those before it, unless the generations say otherwise. ``at_once`` is for a destination that replaces them
+    in one step: a generation that replaces others is loaded whole, or nothing of it.
     """
 
     name: str
@@ -54,6 +71,15 @@ class Stream(Model):
     sync_id: int | None = None
     file_path: str | None = None
     """The property that says where a record's file was copied to; None where records have no files."""
+    overwrites: bool = False
+    at_once: bool = False
+    log: LogProperties | None = None
+    """The properties by which records of a key are newer than others; None where a cursor says so, or their arrival,
+    and for streams that are not merged."""
+    deleted_at: str | None = None
+    """The property that has a value where a record deletes the row of its key."""
+    paths: tuple[tuple[str, ...], ...] = ()
+    """Properties inside objects that become columns of their own, since rows are merged by them."""
 
     @property
     def key(self) -> StreamKey:

@@ -291,6 +291,16 @@ class TableSpec(TableSource):
     """The rows that the load brings again, in place of those above the cursor, which stays; None for other loads."""
 
     @property
+    def marks_deleted(self) -> bool:
+        """See ``TableSource``."""
+        return super().marks_deleted or (self.stream is not None and self.stream.deleted_at is not None)
+
+    @property
+    def overwrites(self) -> bool:
+        """Return whether each sync replaces the rows of those before it, where no generations say otherwise."""
+        return self.mode is Mode.OVERWRITE or (self.stream is not None and self.stream.overwrites)
+
+    @property
     def latest(self) -> str | None:
         """The key of the object that names the files of the last full refresh; None where there is none."""
         return join_key(self.path, LATEST) if self.layout.has_generations else None

@@ -27,7 +27,7 @@ from lakewriter.naming import LOAD_METADATA, ORDINAL
 from lakewriter.receipt import Absent, FileFacts, Receipt
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
-from lakewriter.shape.table import ORDINAL_FIELD, Shaped
+from lakewriter.shape.table import ORDINAL_FIELD, Shaped, ShapePlan
 from lakewriter.source.bad_rows import SKIPPED, read_absent, read_blank_lines, read_cut
 from lakewriter.source.files.file_source import make_bad_row_error
 from lakewriter.spec.access import Access
@@ -242,6 +242,8 @@ class _PartitionWriter:
         """Add the ordinals of rows to the columns that are written; rows in their order get theirs here."""
         # The bits are divided as Spark divides them, where it numbers the rows.
         ordinals = pc.add(rows.row_numbers, self._partition << 33) if rows.ordinals is None else rows.ordinals
+        if isinstance(self._plan.shape, ShapePlan) and self._plan.shape.ordinal is not None:
+            ordinals = rows.batch.column(self._plan.shape.ordinal)
         columns = [*shaped.rows.columns, ordinals]
         return shaped._replace(rows=pa.RecordBatch.from_arrays(columns, schema=self._plan.schema))
 

@@ -18,7 +18,7 @@ from lakewriter.cli.airbyte.stream_queue import StreamQueue
 from lakewriter.run.resumption import list_covered
 from lakewriter.source.messages.contents import Event
 from lakewriter.spec.stream import StreamKey
-from lakewriter.spec.table_spec import Mode, TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class CommitRule:
 
 def _begins_anew(table: TableSpec) -> bool:
     """Return whether each sync replaces what the one before it has loaded: a full refresh without generation ids."""
-    return table.mode is Mode.OVERWRITE and table.stream is not None and table.stream.generation_id is None
+    return table.overwrites and table.stream is not None and table.stream.generation_id is None
 
 
 def _goes_on(table: TableSpec) -> bool:

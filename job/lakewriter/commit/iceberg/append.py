@@ -50,7 +50,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
 from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.records.actions import IcebergAction
-from lakewriter.records.changes import Effects, Intent, Load, Merge, require_able
+from lakewriter.records.changes import Effects, Intent, Load, require_able
 from lakewriter.records.facets import CompactIntent, MergeIntent, UndoneLoad
 from lakewriter.records.state import GivenUp
 from lakewriter.report import Counts, TableHealth, format_count
@@ -78,20 +78,22 @@ class IcebergTables:
 
     def note_deleted_keys(self, intent: Intent) -> tuple[str, bytes] | None:
         """See ``CatalogWriter``."""
-        if not isinstance(intent, Merge) or intent.merge.deleted_keys is None:
+        merge = intent.merge if isinstance(intent, Load) else None
+        if not isinstance(intent, Load) or merge is None or merge.deleted_keys is None:
             return None
         table = _require_same_table(self._table.load(), intent)
         schema = find_schema(table, _require_iceberg(intent))
         files = list(make_data_files(intent.files, schema, table.specs()[_require_iceberg(intent).spec_id]))
-        return intent.merge.deleted_keys, self._open_merge(intent).list_deleted_keys(table, schema, files)
+        return merge.deleted_keys, self._open_merge(intent).list_deleted_keys(table, schema, files)
 
-    def _open_merge(self, intent: Merge) -> KeyMerge:
+    def _open_merge(self, intent: Load) -> KeyMerge:
         if self._merge is None:
-            self._merge = KeyMerge(intent, self._lasting)
+            assert intent.merge is not None
+            self._merge = KeyMerge(intent, intent.merge, self._lasting)
         return self._merge
 
     def _merge_files(self, table: Table, intent: Intent, effects: Effects, number: int) -> None:
-        assert isinstance(intent, Merge)
+        assert isinstance(intent, Load)
         _add_files(table, intent, effects, number, self._open_merge(intent))
 
     def publish(self, intent: Intent, number: int) -> None:
@@ -303,8 +305,8 @@ def _add_files(table: Table, intent: Intent, effects: Effects, number: int, merg
         def make_files() -> Iterator[DataFile]:
             return make_data_files(intent.files, schema, table.spec())
 
-        if merge is not None:
-            merge.commit(table, transaction, intent.load, schema, make_files, summary)
+        if merge is not None and intent.files:
+            merge.commit(table, transaction, intent.load, schema, make_files, summary, replaces=is_replacement)
         elif replaced is not None:
             StreamedPartitions(transaction, table.io, make_files, summary, replaced).commit()
         elif is_replacement:

@@ -59,7 +59,15 @@ class StreamedAppend(_MergeAppendFiles):
         self._sum = SnapshotSummaryCollector()
 
     def _manifests(self) -> list[ManifestFile]:
-        return self._process_manifests([*self._write_manifests(), *self._existing_manifests()])
+        return self._process_manifests([*self._write_added(), *self._keep_manifests()])
+
+    def _write_added(self) -> list[ManifestFile]:
+        """Write the manifests of what the snapshot adds."""
+        return list(self._write_manifests())
+
+    def _keep_manifests(self) -> list[ManifestFile]:
+        """Return the manifests of what was there before."""
+        return self._existing_manifests()
 
     def _existing_manifests(self) -> list[ManifestFile]:
         return [one for one in self._read_manifests() if one.has_added_files() or one.has_existing_files()]
@@ -198,10 +206,10 @@ class StreamedReplacement(StreamedAppend):
 
     operation: ClassVar = Operation.OVERWRITE
 
-    def _manifests(self) -> list[ManifestFile]:
-        added, before = list(self._write_manifests()), self._read_manifests()
+    def _keep_manifests(self) -> list[ManifestFile]:
+        before = self._read_manifests()
         gone = (self._write_gone(manifest) if self._may_remove_from(manifest) else manifest for manifest in before)
-        return self._process_manifests([*added, *(manifest for manifest in gone if manifest is not None)])
+        return [manifest for manifest in gone if manifest is not None]
 
     def _write_gone(self, manifest: ManifestFile) -> ManifestFile | None:
         """Write the manifest's files as deleted entries, which the clean-up of expired snapshots uses."""

@@ -22,12 +22,13 @@ from lakewriter.aws.clients import LastingObjects
 from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, fold, read_newest, to_rows, write_deleted
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
 from lakewriter.commit.iceberg.merge_keys import RowReader, rank_alike, read_gone
-from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
+from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, StreamedMergedReplacement, write_position_deletes
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, PRECEDENCE, find_newest, judge
 from lakewriter.commit.iceberg.obstacles import NO_WAY_BACK
 from lakewriter.commit.iceberg.snapshot_presence import note_counts
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.records.changes import Merge
+from lakewriter.records.changes import Load
+from lakewriter.records.facets import MergeIntent
 from lakewriter.report import DeletedRows, MergeCounts, format_count, format_size
 
 FORMAT_VERSION: Final = 2
@@ -38,8 +39,8 @@ DELETES: Final = "deletes-"
 class KeyMerge:
     """The merge of one load, which may be tried on several versions of its table."""
 
-    def __init__(self, intent: Merge, lasting: LastingObjects) -> None:
-        self._merge, self._intent, self._lasting = intent.merge, intent, lasting
+    def __init__(self, intent: Load, merge: MergeIntent, lasting: LastingObjects) -> None:
+        self._merge, self._intent, self._lasting = merge, intent, lasting
         self._loaded: pa.Table | None = None
         self._read: dict[str, pa.Table] = {}
         self._gone: dict[str, dict[str, pa.Array]] = {}
@@ -54,11 +55,18 @@ class KeyMerge:
         schema: Schema,
         make_files: Callable[[], Iterator[DataFile]],
         summary: dict[str, str],
+        *,
+        replaces: bool,
     ) -> None:
-        """Add the load's files, and deletes of what they replace, to a transaction on the table as it was read."""
+        """Add the load's files, and deletes of what they replace, to a transaction on the table as it was read. Where
+        the load ``replaces`` all of the table's files, its rows are merged among themselves."""
         # Rule judged-on-its-snapshot
-        gone, counts = self._judge(table, schema, list(make_files()))
+        gone, counts = self._judge(table, schema, list(make_files()), replaces=replaces)
         summary |= note_counts(counts)
+        if replaces:
+            deletes = write_position_deletes(table, gone, lambda: f"{name_deletes(load)}{uuid.uuid4()}.parquet")
+            StreamedMergedReplacement(transaction, table.io, make_files, summary, deletes).commit()
+            return
         if not gone:
             StreamedAppend(transaction, table.io, make_files, summary).commit()
             return
@@ -66,7 +74,7 @@ class KeyMerge:
         StreamedMerge(transaction, table.io, make_files, summary, deletes).commit()
 
     def _judge(
-        self, table: Table, schema: Schema, files: list[DataFile]
+        self, table: Table, schema: Schema, files: list[DataFile], *, replaces: bool
     ) -> tuple[list[tuple[DataFile, pa.Array]], MergeCounts]:
         """Return the positions that are gone, by data file, and what became of the rows of the load's ``files``.
 
@@ -76,7 +84,7 @@ class KeyMerge:
         reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
         complete = self._read_loaded(table, reader, files)
         keys = complete.select(list(reader.keys)).group_by(list(reader.keys)).aggregate([])
-        tasks = list(_plan(table, reader, keys))
+        tasks = [] if replaces else list(_plan(table, reader, keys))
         live = [self._read_live(table, reader, task, keys) for task in tasks]
         deleted = self._read_deleted_before(reader, keys).select(complete.column_names)
         # Rule deleted-keys-keep-out

@@ -22,7 +22,7 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.typedef import Record
 
-from lakewriter.commit.iceberg.manifests import StreamedAppend
+from lakewriter.commit.iceberg.manifests import StreamedAppend, StreamedReplacement
 
 PATH_ID: Final = 2147483546
 POSITION_ID: Final = 2147483545
@@ -96,9 +96,8 @@ class StreamedMerge(StreamedAppend):
         super().__init__(transaction, io, files, properties)
         self._deletes = deletes
 
-    def _manifests(self) -> list[ManifestFile]:
-        added = [*self._write_manifests(), *self._write_deletes()]
-        return self._process_manifests([*added, *self._existing_manifests()])
+    def _write_added(self) -> list[ManifestFile]:
+        return [*super()._write_added(), *self._write_deletes()]
 
     def _write_deletes(self) -> Iterator[ManifestFile]:
         metadata, by_spec = self._transaction.table_metadata, defaultdict[int, list[ManifestEntry]](list)
@@ -142,3 +141,7 @@ class StreamedMerge(StreamedAppend):
             file_sequence_number=entry.file_sequence_number,
             data_file=entry.data_file,
         )
+
+
+class StreamedMergedReplacement(StreamedMerge, StreamedReplacement):
+    """Replaces all files of a table by data files and files with deletes, in one snapshot."""

@@ -76,7 +76,8 @@ def _rank(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, wins_ti
     # Rule order-against-the-table
     sort_keys = [(name, "ascending") for name in (*by, _WEIGHT, PRECEDENCE, FILE, POSITION)]
     rows = rows.take(pc.sort_indices(rows, sort_keys=sort_keys)).combine_chunks()
-    differs = reduce(pc.or_, (_differ_from_previous(rows[name]) for name in orders))
+    alike = pa.repeat(False, len(rows))
+    differs = reduce(pc.or_, (_differ_from_previous(rows[name]) for name in orders), alike)
     rows = rows.append_column(_ORDER, pc.cumulative_sum(differs.cast(pa.int64())))
     return rows.append_column(_RANK, pa.array(range(len(rows)), pa.int64()))
 

@@ -7,12 +7,12 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from lakewriter.dialects.airbyte import translate as airbyte
-from lakewriter.dialects.airbyte.configured_catalog import ConfiguredCatalog, SourceEntry
 from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, drop_blanks
 from lakewriter.dialects.airbyte.foreign_files import find_configuration
 from lakewriter.dialects.airbyte.form_labels import FIELDS, SHOWN_AS_EXAMPLES, label_format
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.vendor_file import split_known_keys
+from lakewriter.dialects.common.configured_catalog import ConfiguredCatalog, SourceEntry
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import locate_faults
 from lakewriter.dialects.common.form import BLANK_TEXT, NULL

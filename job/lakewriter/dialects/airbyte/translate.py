@@ -3,11 +3,10 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from lakewriter.dialects.airbyte.configured_catalog import list_streams
 from lakewriter.dialects.airbyte.file_formats import (
     EXTENSIONS,
     Avro,
@@ -28,12 +27,11 @@ from lakewriter.dialects.airbyte.paths import (
     make_s3_safe,
 )
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
+from lakewriter.dialects.common.configured_catalog import list_streams, pin_names
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.places import require_fit_keys
-from lakewriter.dialects.common.problems import list_words
-from lakewriter.dialects.common.read_keys import make_absolute
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.errors import NameCollisionError
 from lakewriter.spec.access import Access, SecretText
@@ -41,10 +39,23 @@ from lakewriter.spec.catalogs import NoCatalog
 from lakewriter.spec.encodings import AvroEncoding, FileEncoding, ParquetEncoding, TextEncoding
 from lakewriter.spec.specification import MIB, Limits, Spec
 from lakewriter.spec.stream import Envelope, Stream
-from lakewriter.spec.table_spec import IndexKind, TableSource, TableSpec
+from lakewriter.spec.table_spec import IndexKind, Mode, TableSource, TableSpec
 
 AirbyteForm = AirbyteS3 | HeroPixelS3
 
+_MODES: Final = {"append": Mode.APPEND, "overwrite": Mode.OVERWRITE}
+_ADVICE: Final = {
+    "append_dedup": (
+        "files on S3 are only added, so no row is replaced. Ask for 'append', which keeps every version of a row: a "
+        "connection's 'Incremental | Append', or write_strategy='append' in PyAirbyte, whose 'auto' asks for "
+        "append_dedup where a stream has a primary key; or load into Iceberg tables by type: lakewriter-s3."
+    ),
+    "overwrite_dedup": (
+        "files on S3 are replaced whole, so no row is looked at. Ask for 'overwrite': a connection's 'Full refresh | "
+        "Overwrite', or write_strategy='replace' in PyAirbyte; or load into Iceberg tables by type: lakewriter-s3."
+    ),
+}
+"""Keys are modes that other destinations have; values say why this one has not, and what to ask for."""
 EXTERNAL_ID: Final = "AWS_ASSUME_ROLE_EXTERNAL_ID"
 _AVRO: Final = {
     NoCodec: "null",
@@ -65,15 +76,16 @@ def translate(file: CheckedFile[AirbyteForm]) -> Spec:
     tables = [_translate_table(form, entry.make_source(file.root), None) for entry in file.tables]
     locations: list[Location] = [("tables", number) for number in range(len(tables))]
     rules = {"contract": file.contract.contract, "on_bad_row": file.on_bad_row and file.on_bad_row.bad_rows}
-    for number, (side, stream) in enumerate(list_streams(source) if source else ()):
+    if source:
+        source.catalog.require_modes(_MODES, _ADVICE)
+    for number, (side, stream) in enumerate(list_streams(source, _MODES) if source else ()):
         tables.append(_translate_table(form, side.model_copy(update=rules), stream))
         locations.append(("source", "catalog", "streams", number))
     for table, location in zip(tables, locations, strict=True):
         _require_names(form, table, location)
         _require_near_files(form, source, table, location)
     _refuse_shared(tables, locations)
-    tables = _pin_names(tables, source.names if source else {})
-    paths = [path if path == "-" else make_absolute(path, file.root) for path in source.paths] if source else ()
+    tables = pin_names(tables, source.names if source else {})
     return Spec(
         pipeline=file.pipeline,
         dialect=form.type,
@@ -83,7 +95,7 @@ def translate(file: CheckedFile[AirbyteForm]) -> Spec:
         tables=tuple(tables),
         encoding=make_encoding(form),
         envelope=make_envelope(form),
-        source=source and source.make_message_source(paths, file.folder),
+        source=source and source.locate(file.root, file.folder),
         purge_first=isinstance(form, HeroPixelS3) and form.purge_first,
         warnings=tuple(_list_warnings(form)),
     )
@@ -259,19 +271,6 @@ def _refuse_shared(tables: Sequence[TableSpec], locations: Sequence[Location]) -
                 remedy="Give one of them another name, with 'prefix' or 'namespace_format' for example.",
                 kind=NameCollisionError,
             )
-
-
-def _pin_names(tables: Sequence[TableSpec], names: Mapping[str, Mapping[str, str]]) -> list[TableSpec]:
-    """Give the streams the names that lake.yaml pins, by the ids that commands and messages call them."""
-    ids = [table.id for table in tables]
-    for stream in names:
-        if stream not in ids:
-            raise FaultError(
-                ("source", "names", stream),
-                f"there is no stream {stream!r}; expected {list_words(ids)}.",
-                remedy="Name it as lakewriter plan does.",
-            )
-    return [table.model_copy(update={"names": names[table.id]}) if table.id in names else table for table in tables]
 
 
 def _list_warnings(form: AirbyteForm) -> Iterator[str]:

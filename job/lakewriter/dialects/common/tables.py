@@ -13,6 +13,7 @@ from lakewriter.dialects.common.expect_keys import ExpectEntry
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.read_keys import ReadEntry
 from lakewriter.dialects.common.row_rule_keys import BadRowEntry, ContractEntry
+from lakewriter.dialects.common.source_files import Location
 from lakewriter.errors import NameCollisionError
 from lakewriter.naming import name_tables
 from lakewriter.spec.change_events import ChangeEvents
@@ -22,7 +23,7 @@ from lakewriter.spec.model import FileModel
 from lakewriter.spec.table_spec import ColumnType, IndexKind, Mode, PartitionField, Read, TableSource, TableSpec
 
 _LAG: Final = re.compile(r"\d+(\.\d+)?|\d+ (second|minute|hour|day|week)s?")
-_DELETED_FOR: Final = "7 days"
+DELETED_FOR: Final = "7 days"
 _OF_TIME: Final = re.compile(r"(year|month|day|hour)\(\s*([^()]+?)\s*\)")
 _NUMBERED: Final = re.compile(r"(bucket|truncate)\(\s*([1-9]\d{0,8})\s*,\s*([^()]+?)\s*\)")
 
@@ -244,7 +245,7 @@ class TableEntry(FileModel):
             envelope=None if self.envelope is None else self.envelope.events,
             order_by=self.order_by or (() if self.envelope is None else self.envelope.events.order),
             keep_deleted=self.keep_deleted,
-            deleted_seconds=to_seconds(self.deleted_for or _DELETED_FOR),
+            deleted_seconds=to_seconds(self.deleted_for or DELETED_FOR),
             columns={
                 name: ColumnType(type=column) if isinstance(column, str) else column.column_type
                 for name, column in self.columns.items()
@@ -260,12 +261,12 @@ class TableEntry(FileModel):
         )
 
 
-def choose_table_name(source: TableSource, number: int) -> str | None:
+def choose_table_name(source: TableSource, location: Location) -> str | None:
     """Return the name that lake.yaml gives a table at the destination, None for none; ``SPEC_INVALID`` for one that
     would be written as another."""
     if source.written_as is not None and name_tables([source.written_as]) != [source.written_as]:
         raise FaultError(
-            ("tables", number, "written_as"),
+            (*location, "written_as"),
             f"no table is written as {source.written_as!r}.",
             remedy=f"Give it as it is written, such as {name_tables([source.written_as])[0]!r}.",
         )
@@ -312,15 +313,16 @@ def find_nested(paths: Sequence[str]) -> Iterator[tuple[int, int]]:
             yield number, min(others)
 
 
-def refuse_nested(tables: Sequence[TableSpec], remedy: str) -> None:
-    """Raise ``NAME_COLLISION`` for a table at another's path or below it, whose rows would be read as the other's."""
+def refuse_nested(tables: Sequence[TableSpec], remedy: str, within: Location = ("tables",)) -> None:
+    """Raise ``NAME_COLLISION`` for a table at another's path or below it, whose rows would be read as the other's.
+    ``within`` is the location of their entries."""
     for number, other in find_nested([table.path for table in tables]):
         table, taker = tables[number], tables[other]
         path = f"{table.path!r}" if table.path == taker.path else f"{table.path!r}, in {taker.path!r}"
+        place = ".".join(map(str, (*within, other)))
         raise FaultError(
-            ("tables", number),
-            f"table {table.source_table!r} would lie at {path}, where table {taker.source_table!r} (tables.{other}) "
-            "lies.",
+            (*within, number),
+            f"table {table.source_table!r} would lie at {path}, where table {taker.source_table!r} ({place}) lies.",
             remedy=remedy,
             kind=NameCollisionError,
         )

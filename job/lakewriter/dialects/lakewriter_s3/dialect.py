@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from lakewriter.dialects.common.configured_catalog import SourceEntry
 from lakewriter.dialects.common.dialect import Dialect, Refusing
 from lakewriter.dialects.lakewriter_s3.settings import LakewriterS3
 from lakewriter.dialects.lakewriter_s3.translate import adjust_limits, make_form_fields, translate
@@ -83,6 +84,8 @@ DIALECT: Final = Dialect[LakewriterS3](
     translate=translate,
     form_fields=make_form_fields,
     limits=adjust_limits,
+    top_keys=frozenset({"source"}),
+    source=SourceEntry,
     refuses=REFUSES,
     first_keys=_begin_destination,
 )

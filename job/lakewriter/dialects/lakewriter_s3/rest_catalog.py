@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.iceberg import OPEN_CATALOG_KEYS, OPEN_CATALOG_ONLY, find_missing_keys
+from lakewriter.dialects.common.source_files import Location
 from lakewriter.spec.catalogs import (
     AnyRestService,
     GlueRestService,
@@ -89,12 +90,12 @@ def make_rest_service(form: Destination) -> AnyRestService:
     return _make_signed(form, named) if auth == "sigv4" else OpenService.model_validate(named)
 
 
-def require_s3_tables_names(table: TableSpec, number: int) -> None:
+def require_s3_tables_names(table: TableSpec, location: Location) -> None:
     """Raise ``FaultError`` for a namespace or table whose name Amazon S3 Tables does not take."""
     for kind, name in (("schema", table.schema_name), ("table", table.name)):
         if not _S3_TABLES_NAME.fullmatch(name) or (kind == "schema" and name.startswith("aws")):
             raise FaultError(
-                ("tables", number), f"the {kind} would be {name!r}, and 'catalog: s3_tables' takes lower-case letters, "
+                location, f"the {kind} would be {name!r}, and 'catalog: s3_tables' takes lower-case letters, "
                 "digits and '_', with '_' neither first nor last, and no schema that begins with 'aws'.",
                 remedy=f"Give the table another {'schema' if kind == 'schema' else 'name'}.",
             )  # fmt: skip

@@ -145,7 +145,7 @@ def _translate_tables(
 
 def _name_tables(sources: Sequence[TableSource], schemas: Sequence[str]) -> list[str]:
     """Name each table: as lake.yaml says, or, of those that have one name in a schema, by a number in their order."""
-    names = [choose_table_name(source, number) or "" for number, source in enumerate(sources)]
+    names = [choose_table_name(source, ("tables", number)) or "" for number, source in enumerate(sources)]
     for schema in dict.fromkeys(schemas):
         members = [number for number, other in enumerate(schemas) if other == schema]
         given = [names[number] for number in members if names[number]]

@@ -196,7 +196,7 @@ def _close_refresh(state: TableState, intent: Refresh, close: Close) -> dict[str
     types = (set_fields(state, types=None) if begins_anew else state).add_types(intent.types, intent.job_id)
     changes = _close_load(state, intent, close) | {"types": types, "inputs": None}
     if not keeps_partitions and not close.is_abandoned:
-        changes["deleted_keys"] = None
+        changes["deleted_keys"] = intent.deleted_after
     generation = Generation(
         number=switch.after,
         job_id=intent.job_id,

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.cast.log_positions import read_server_lsn
 from lakewriter.column_types import name_type
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.change_events.members import (
@@ -38,7 +39,6 @@ _SCHEMA: Final = "schema"
 _READS, _STREAMED = 0, 1
 """The parts of a log: what a snapshot has read lies below all that was streamed, whenever it was read."""
 _RECORD_SET: Final = re.compile(r"\s*(?:0x)?([0-9a-f]{6,})\.([0-9a-f]{8})\.([0-9a-f]{4})\s*", re.IGNORECASE)
-_LSN: Final = re.compile(r"([0-9a-f]{8}):([0-9a-f]{8}):([0-9a-f]{4})", re.IGNORECASE)
 _SERIALS: Final = 10**10
 """Oracle's ``ssn`` is a number of 32 bits."""
 _TRUNCATE: Final = (
@@ -89,15 +89,10 @@ def _order_binlog(source: pa.Array, is_read: pa.Array) -> Order:
 def _order_sqlserver(source: pa.Array, is_read: pa.Array) -> Order:
     count = len(source)
     texts = read_texts(get_member(source, "change_lsn"), count)
-    position = pa.array([_read_lsn(text) for text in texts.to_pylist()], WHOLE)
+    position = pa.array([read_server_lsn(text or "") for text in texts.to_pylist()], WHOLE)
     serial = read_whole(get_member(source, "event_serial_no"), count)
     expected = "change_lsn and event_serial_no in source (source.ts_ms of a snapshot's read)"
     return _order_by_log(source, is_read, position, serial, expected)
-
-
-def _read_lsn(text: str | None) -> int | None:
-    match = _LSN.fullmatch(text or "")
-    return int("".join(match.groups()), 16) if match else None
 
 
 def _order_oracle(source: pa.Array, is_read: pa.Array) -> Order:

@@ -1,14 +1,19 @@
 """Airbyte's configured catalog: the streams of a sync, and what is to be done with each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator, model_validator
 
-from lakewriter.dialects.common.tables import require_names
+from lakewriter.dialects.common.faults import FaultError
+from lakewriter.dialects.common.problems import list_words
+from lakewriter.dialects.common.read_keys import make_absolute
+from lakewriter.dialects.common.tables import DELETED_FOR, require_names
+from lakewriter.spec.change_events import CHANGE_ORDER
+from lakewriter.spec.expectations import to_seconds
 from lakewriter.spec.model import FileModel, require_one
-from lakewriter.spec.stream import MessageSource, Stream
-from lakewriter.spec.table_spec import Mode, Read, TableSource
+from lakewriter.spec.stream import LogProperties, MessageSource, Stream
+from lakewriter.spec.table_spec import Mode, Read, TableSource, TableSpec
 
 MESSAGES: Final = "airbyte messages"
 """The ``format`` of tables that are read from messages."""
@@ -16,20 +21,17 @@ MESSAGES: Final = "airbyte messages"
 FILE_PATH: Final = "_airbyte_file_path"
 """The property that the vendor's connector adds to a record whose file it has copied."""
 
-_MODES: Final = {"append": Mode.APPEND, "overwrite": Mode.OVERWRITE}
-_NONE: Final = "this destination has no other sync mode."
-_ADVICE: Final = {
-    "append_dedup": (
-        "files on S3 are only added, so no row is replaced. Ask for 'append', which keeps every version of a row: a "
-        "connection's 'Incremental | Append', or write_strategy='append' in PyAirbyte, whose 'auto' asks for "
-        "append_dedup where a stream has a primary key."
-    ),
-    "overwrite_dedup": (
-        "files on S3 are replaced whole, so no row is looked at. Ask for 'overwrite': a connection's 'Full refresh | "
-        "Overwrite', or write_strategy='replace' in PyAirbyte."
-    ),
+_LOG: Final = {
+    "cursor": "_ab_cdc_cursor",
+    "file": "_ab_cdc_log_file",
+    "in_file": "_ab_cdc_log_pos",
+    "lsn": "_ab_cdc_lsn",
 }
-"""Keys are modes that other destinations have; values say why this one has not, and what to ask for."""
+"""The properties by which Airbyte's sources of change data say where in its database's log a change lies."""
+_DELETED_AT: Final = "_ab_cdc_deleted_at"
+"""The property that has a value where a change has deleted its row."""
+
+_NONE: Final = "this destination has no other sync mode."
 _SHOWN: Final = 5
 """Streams that a message names."""
 
@@ -75,6 +77,11 @@ class ConfiguredStream(_Foreign):
         return self
 
     @property
+    def overwrites(self) -> bool:
+        """Return whether each sync replaces the rows of those before it."""
+        return self.destination_sync_mode.startswith("overwrite")
+
+    @property
     def lowest(self) -> int | None:
         """Return the lowest generation that stays, as the vendor's connector truncates.
 
@@ -83,14 +90,9 @@ class ConfiguredStream(_Foreign):
         removes what was there. Below that, the minimum shows which generations the platform counts as current.
         """
         current, minimum = self.generation_id, self.minimum_generation_id
-        if self.mode is Mode.OVERWRITE:
+        if self.overwrites:
             return current if minimum is None else minimum
         return minimum if minimum is None or minimum == current else 0
-
-    @property
-    def mode(self) -> Mode:
-        """The way in which a load treats the rows that are there."""
-        return _MODES[self.destination_sync_mode]
 
 
 class ConfiguredCatalog(_Foreign):
@@ -98,22 +100,18 @@ class ConfiguredCatalog(_Foreign):
 
     streams: tuple[ConfiguredStream, ...] = Field(min_length=1)
 
-    @model_validator(mode="after")
-    def _supported(self) -> "ConfiguredCatalog":
+    def require_modes(self, modes: Collection[str], advice: Mapping[str, str]) -> None:
+        """Raise a fault for modes that a destination does not have; ``advice`` says why, and what to ask for."""
+        asked = dict.fromkeys(stream.destination_sync_mode for stream in self.streams)
         # One message for all streams: a client that chooses a mode by itself chooses the same one for most of them.
-        if problems := [self._describe_mode(mode) for mode in self._find_unsupported_modes()]:
-            raise ValueError(" ".join(problems))
-        return self
+        if problems := [self._describe_mode(mode, modes, advice) for mode in asked if mode not in modes]:
+            raise FaultError(("source", "catalog"), " ".join(problems))
 
-    def _find_unsupported_modes(self) -> Sequence[str]:
-        modes = dict.fromkeys(stream.destination_sync_mode for stream in self.streams)
-        return [mode for mode in modes if mode not in _MODES]
-
-    def _describe_mode(self, mode: str) -> str:
+    def _describe_mode(self, mode: str, modes: Collection[str], advice: Mapping[str, str]) -> str:
         names = [stream.stream.name for stream in self.streams if stream.destination_sync_mode == mode]
         shown = ", ".join(map(repr, names[:_SHOWN])) + (f" and {len(names) - _SHOWN} more" if names[_SHOWN:] else "")
         return (
-            f"destination_sync_mode {mode!r} of {shown}: expected 'append' or 'overwrite'; {_ADVICE.get(mode, _NONE)}"
+            f"destination_sync_mode {mode!r} of {shown}: expected {list_words(list(modes))}; {advice.get(mode, _NONE)}"
         )
 
 
@@ -170,10 +168,10 @@ class SourceEntry(FileModel):
             return ()
         return (self.messages,) if isinstance(self.messages, str) else self.messages
 
-    def make_message_source(self, paths: Sequence[str], folder: str) -> MessageSource:
-        """Return the neutral form; ``folder`` is where the command runs."""
+    def locate(self, root: str, folder: str) -> MessageSource:
+        """Return the neutral form; relative paths start at ``root``, and the command runs in ``folder``."""
         return MessageSource(
-            paths=tuple(paths),
+            paths=tuple(path if path == "-" else make_absolute(path, root) for path in self.paths),
             command=self.command,
             folder=folder,
             statuses=self.statuses,
@@ -188,16 +186,24 @@ class SourceEntry(FileModel):
         return namespace if self.namespace_definition == "source" else ""
 
 
-def list_streams(source: SourceEntry) -> Iterator[tuple[TableSource, Stream]]:
-    """Yield every stream, and before it the source side of its table."""
+def list_streams(source: SourceEntry, modes: Mapping[str, Mode]) -> Iterator[tuple[TableSource, Stream]]:
+    """Yield every stream, and before it the source side of its table; ``modes`` are the destination's for the
+    platform's."""
     for configured in source.catalog.streams:
-        definition = configured.stream
+        definition, mode = configured.stream, modes[configured.destination_sync_mode]
+        is_merged = mode is Mode.MERGE
+        properties = configured.stream.json_schema.get("properties") or {}
+        log = LogProperties(**{part: name for part, name in _LOG.items() if is_merged and name in properties})
+        order_by = CHANGE_ORDER[1:3] if log.numbers else (".".join(configured.cursor_field),)
+        paths = (*configured.primary_key, *([] if log.numbers else [configured.cursor_field]))
         table = TableSource(
             source_schema=source.choose_namespace(definition),
             source_table=source.prefix + definition.name,
             read=Read(format=MESSAGES),
             primary_key=tuple(".".join(path) for path in configured.primary_key),
-            mode=configured.mode,
+            mode=mode,
+            order_by=tuple(name for name in order_by if is_merged and name),
+            deleted_seconds=to_seconds(DELETED_FOR) if is_merged else 0.0,
         )
         yield (
             table,
@@ -210,8 +216,25 @@ def list_streams(source: SourceEntry) -> Iterator[tuple[TableSource, Stream]]:
                 minimum_generation_id=configured.lowest,
                 sync_id=configured.sync_id,
                 file_path=FILE_PATH if configured.include_files else None,
+                overwrites=configured.overwrites,
+                log=log if log.numbers else None,
+                deleted_at=_DELETED_AT if is_merged and _DELETED_AT in properties else None,
+                paths=tuple(path for path in paths if is_merged and len(path) > 1),
             ),
         )
+
+
+def pin_names(tables: Sequence[TableSpec], names: Mapping[str, Mapping[str, str]]) -> list[TableSpec]:
+    """Give the streams the names that lake.yaml pins, by the ids that commands and messages call them."""
+    ids = [table.id for table in tables]
+    for stream in names:
+        if stream not in ids:
+            raise FaultError(
+                ("source", "names", stream),
+                f"there is no stream {stream!r}; expected {list_words(ids)}.",
+                remedy="Name it as lakewriter plan does.",
+            )
+    return [table.model_copy(update={"names": names[table.id]}) if table.id in names else table for table in tables]
 
 
 def _add_file_path(configured: ConfiguredStream) -> dict[str, Any]:
