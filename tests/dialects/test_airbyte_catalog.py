@@ -2,7 +2,7 @@
 
 import pytest
 
-from lakewriter.dialects.common.configured_catalog import SourceEntry, list_streams
+from lakewriter.dialects.configured_catalog import SourceEntry, list_streams
 from lakewriter.spec.table_spec import Mode
 
 MODES = {"append": Mode.APPEND, "overwrite": Mode.OVERWRITE}

@@ -7,7 +7,7 @@ import pytest
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import NameCollisionError, SpecInvalidError
 from lakewriter.spec.table_spec import Mode
-from tests.dialects.airbyte_lakes import TABLE, lake, problems
+from tests.dialects.airbyte_lakes import TABLE, lake
 from tests.support.narrow import need
 
 TABLES = [
@@ -149,5 +149,8 @@ OTHER_MODES = [
 @pytest.mark.parametrize(("modes", "expected"), OTHER_MODES)
 def test_other_sync_modes_are_one_message_with_the_mode_to_ask_for(tmp_path, modes, expected):
     streams = [{"stream": {"name": name}, "destination_sync_mode": mode} for name, mode in modes.items()]
-    (found,) = problems(lake(tmp_path, {}, source={"messages": "-", "catalog": {"streams": streams}}))
+    with pytest.raises(SpecInvalidError) as raised:
+        load_spec(lake(tmp_path, {}, source={"messages": "-", "catalog": {"streams": streams}}))
+    found = str(raised.value)
+    assert "source.catalog: destination_sync_mode" in found
     assert [words for words in expected if words not in found] == []

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, cast
 
 from lakewriter.dialects.airbyte.foreign_files import API, CATALOG, CONFIG, DISCOVERED, find_configuration
-from lakewriter.dialects.common.configured_catalog import ConfiguredCatalog
 from lakewriter.dialects.common.foreign_files import DESTINATION, recognise_file
 from lakewriter.dialects.common.source_files import read_json, read_yaml
+from lakewriter.dialects.configured_catalog import ConfiguredCatalog
 from lakewriter.dialects.estuary.foreign_files import ENDPOINT, FLOW
 from lakewriter.dialects.registry import FOREIGN_FILES
 from lakewriter.errors import SpecInvalidError

@@ -24,7 +24,7 @@ from lakewriter.spec.load_ids import make_replay_job_id
 from lakewriter.spec.quarantine_names import make_check_prefix
 from lakewriter.spec.row_rules import BadRows
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.table_spec import TableSpec
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,11 @@ _HINDRANCES: Final[Sequence[tuple[Callable[[Spec, TableSpec], bool], str, str]]]
         lambda _, table: table.envelope is not None,
         "its rows are made of change events, which a quarantine has beside rows that were made of them",
         "Write the events of its rows into a file of the source: a load takes an event that it has had once more.",
+    ),
+    (
+        lambda _, table: table.stream is not None and table.mode is Mode.MERGE and not table.order_by,
+        "its records are newer than others by their arrival, and one that is replayed would be newer than all",
+        "Correct the records at the source, and sync the stream again.",
     ),
     (
         lambda _, table: table.is_given,

@@ -109,16 +109,16 @@ def _choose_type(kind: DocumentType, built: pa.DataType) -> pa.DataType:
 
 
 def _find_inside(table: TableSpec, columns: dict[str, pa.DataType], path: Sequence[str]) -> pa.DataType:
-    found = columns.get(path[0])
+    inside = columns.get(path[0])
     for name in path[1:]:
-        inner = {one.name: one.type for one in found} if found is not None and pa.types.is_struct(found) else {}
-        found = inner.get(name)
-    if found is None:
+        members = {one.name: one.type for one in inside} if inside is not None and pa.types.is_struct(inside) else {}
+        inside = members.get(name)
+    if inside is None:
         raise SpecInvalidError(
             f"stream {table.source_table!r} is merged by {'.'.join(path)!r}, which its schema does not describe.",
             remedy="Choose a key and a cursor that the catalog's json_schema has, with the objects around them.",
         )
-    return found
+    return inside
 
 
 class RecordsShaper(Shaper):

@@ -12,7 +12,6 @@ from lakewriter.dialects.airbyte.foreign_files import find_configuration
 from lakewriter.dialects.airbyte.form_labels import FIELDS, SHOWN_AS_EXAMPLES, label_format
 from lakewriter.dialects.airbyte.settings import AirbyteS3
 from lakewriter.dialects.airbyte.vendor_file import split_known_keys
-from lakewriter.dialects.common.configured_catalog import ConfiguredCatalog, SourceEntry
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import locate_faults
 from lakewriter.dialects.common.form import BLANK_TEXT, NULL
@@ -20,6 +19,7 @@ from lakewriter.dialects.common.problems import describe_problems, list_keys
 from lakewriter.dialects.common.row_rule_keys import ContractEntry
 from lakewriter.dialects.common.source_files import Location, Position, read_json, require_mapping
 from lakewriter.dialects.common.yaml_text import Document
+from lakewriter.dialects.configured_catalog import ConfiguredCatalog, SourceEntry
 from lakewriter.errors import SpecInvalidError
 from lakewriter.spec.specification import Limits, Spec
 

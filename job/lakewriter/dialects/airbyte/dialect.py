@@ -7,10 +7,10 @@ from lakewriter.dialects.airbyte.file_formats import FORMAT_TAGS, FORMATS, find_
 from lakewriter.dialects.airbyte.foreign_files import FILES
 from lakewriter.dialects.airbyte.translate import AirbyteForm, adjust_limits, make_form_fields, translate
 from lakewriter.dialects.airbyte.vendor_file import TYPES, read_files
-from lakewriter.dialects.common.configured_catalog import SourceEntry
 from lakewriter.dialects.common.dialect import Dialect, Refusing
 from lakewriter.dialects.common.problems import find_model, list_keys
 from lakewriter.dialects.common.source_files import Location
+from lakewriter.dialects.configured_catalog import SourceEntry
 from lakewriter.spec.model import Model
 from lakewriter.spec.pairs import Refusal, refuse_modes
 from lakewriter.spec.table_spec import Mode

@@ -27,12 +27,12 @@ from lakewriter.dialects.airbyte.paths import (
     make_s3_safe,
 )
 from lakewriter.dialects.airbyte.settings import AirbyteS3, HeroPixelS3
-from lakewriter.dialects.common.configured_catalog import list_streams, pin_names
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided, list_fields
 from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.source_files import Location
+from lakewriter.dialects.configured_catalog import list_streams, pin_names
 from lakewriter.errors import NameCollisionError
 from lakewriter.spec.access import Access, SecretText
 from lakewriter.spec.catalogs import NoCatalog

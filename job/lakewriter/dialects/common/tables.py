@@ -319,10 +319,10 @@ def refuse_nested(tables: Sequence[TableSpec], remedy: str, within: Location = (
     for number, other in find_nested([table.path for table in tables]):
         table, taker = tables[number], tables[other]
         path = f"{table.path!r}" if table.path == taker.path else f"{table.path!r}, in {taker.path!r}"
-        place = ".".join(map(str, (*within, other)))
+        location = ".".join(map(str, (*within, other)))
         raise FaultError(
             (*within, number),
-            f"table {table.source_table!r} would lie at {path}, where table {taker.source_table!r} ({place}) lies.",
+            f"table {table.source_table!r} would lie at {path}, where table {taker.source_table!r} ({location}) lies.",
             remedy=remedy,
             kind=NameCollisionError,
         )

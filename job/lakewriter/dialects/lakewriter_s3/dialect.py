@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from lakewriter.dialects.common.configured_catalog import SourceEntry
 from lakewriter.dialects.common.dialect import Dialect, Refusing
+from lakewriter.dialects.configured_catalog import SourceEntry
 from lakewriter.dialects.lakewriter_s3.settings import LakewriterS3
 from lakewriter.dialects.lakewriter_s3.translate import adjust_limits, make_form_fields, translate
 from lakewriter.spec.pairs import Refusal, name_mode

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from lakewriter.dialects.common.configured_catalog import list_streams, pin_names
 from lakewriter.dialects.common.dialect import CheckedFile
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.form import FormField, Provided
@@ -10,6 +9,7 @@ from lakewriter.dialects.common.iceberg import find_roots, lay_out_iceberg, make
 from lakewriter.dialects.common.places import require_fit_keys
 from lakewriter.dialects.common.source_files import Location
 from lakewriter.dialects.common.tables import choose_table_name, refuse_nested
+from lakewriter.dialects.configured_catalog import list_streams, pin_names
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
 from lakewriter.dialects.lakewriter_s3.rest_catalog import make_rest_service, require_s3_tables_names
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
