@@ -94,7 +94,6 @@ class StreamJudge:
     ) -> dict[str, StreamVerdict]:
         """Return the verdicts with nothing of a stream that would replace its table's rows by a part of itself, nor of
         the others of those that are loaded ``together``."""
-        # Rule replaced-by-a-whole
         held = [member for member in members if self._is_partial(member.table_id, verdicts[member.table_id])]
         if not held:
             return verdicts
