@@ -158,9 +158,10 @@ class Clients:
     S3's. ``lasting`` holds objects of the bucket. ``abilities`` are those of the bucket.
     """
 
+    abilities: Abilities = EVERYTHING
+
     def __init__(self, access: Access, vendor: Vendor | None = None, reached: Iterable[str] = ()) -> None:
         self.access = access
-        self.abilities = EVERYTHING
         self.reached = set(reached)
         self.requests: Counter[str] = Counter()
         self.clock = ServiceClock()
