@@ -17,11 +17,12 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
 from lakewriter.commit.iceberg import merge_keys
+from lakewriter.commit.iceberg.added_files import DELETES, name_made
 from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
-from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes
+from lakewriter.commit.iceberg.merge import KeyMerge
 from lakewriter.commit.iceberg.merge_keys import RowReader, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, PRECEDENCE, judge
@@ -232,7 +233,7 @@ def test_strays_of_a_merge_are_none_of_older_snapshots(aws, bucket):
 
     change(aws, edit)
     found = make(table, [row(1, 4, "4")], 4).model_copy(update={"started": datetime.now(UTC)})
-    stray = f"{table.action.location.partition(f'{BUCKET}/')[2]}/data/{name_deletes(found.load)}1.parquet"
+    stray = f"{table.action.location.partition(f'{BUCKET}/')[2]}/data/{name_made(DELETES, found.load)}1.parquet"
     aws.client("s3").put_object(Bucket=BUCKET, Key=stray, Body=b"", Metadata={LOAD_METADATA: found.load})
     table.publish(found, 4)
     asked = len(aws.history)
@@ -486,7 +487,7 @@ def test_table_of_format_version_1_is_refused(aws, bucket):
     catalog.create_table(("db", "t"), schema, table.action.location, properties={"format-version": "1"})
     found = table.intent("j1", pa.table({"id": [1], "at": [1]}, schema))
     by = MergeIntent(keys=("id",), order_by=("at",))
-    with pytest.raises(LakeError, match="has format version 1, expected 2: rows are merged by files with position del"):
+    with pytest.raises(LakeError, match="has format version 1, expected 2 or 3: rows are merged by files with del"):
         table.publish(intents.recast(found, "merge", merge=by), 1)
     assert table.seen.current_snapshot() is None
 

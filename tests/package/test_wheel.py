@@ -90,6 +90,7 @@ def test_wheel_asks_for_what_the_job_imports(metadata: Message) -> None:
         "pyarrow",
         "pydantic",
         "pyiceberg",
+        "pyroaring",
         "pyspark<4.2,>=4.1.1",
         "PyYAML",
         "requests",

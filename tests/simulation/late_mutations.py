@@ -7,6 +7,7 @@ from tests.simulation.mutation import Mutation
 
 _COMPACTED: Final = "tests/load/test_compacted.py -k "
 _FORMAT3: Final = "tests/iceberg/test_format3.py -k test_random_changes"
+_MERGES3: Final = "tests/iceberg/test_format3_merges.py -k "
 _LATE: Final = "tests/operate/test_late_calls.py -k "
 
 LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
@@ -35,6 +36,41 @@ LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "rows that have ids get no others",
         "if True:\n    prepared[15] = self.next_row_id\n    self.next_row_id += prepared.added_rows_count",
         held_by=_FORMAT3,
+    ),
+    "vector-of-the-file": Mutation(
+        "the deletion vector of a data file is read, and not those of others",
+        "applied = deletes",
+        held_by=f"{_MERGES3}test_random_merges",
+    ),
+    "vector-holds-former-deletes": Mutation(
+        "a deletion vector has what the deletes before it said",
+        "return positions",
+        held_by=f"{_MERGES3}test_random_merges",
+    ),
+    "one-vector-for-each-file": Mutation(
+        "the former deletion vector leaves in the snapshot that brings another one",
+        "return file.file_path in self._replaced",
+        held_by=f"{_MERGES3}test_random_merges",
+    ),
+    "position-deletes-leave": Mutation(
+        "position deletes leave once all their data files have vectors",
+        "return []",
+        held_by=f"{_MERGES3}test_random_merges",
+    ),
+    "updated-rows-keep-ids": Mutation(
+        "a row that takes the place of another one has its id",
+        "if False:",
+        held_by=f"{_MERGES3}test_random_merges",
+    ),
+    "compacted-with-ids": Mutation(
+        "rows keep their ids where a compaction writes them again",
+        "self._keeps_ids = False",
+        held_by=f"{_MERGES3}test_random_merges",
+    ),
+    "ids-since-it-was-read": Mutation(
+        "a compaction is left out if the table has given ids to its rows since they were read",
+        "return True",
+        held_by=f"{_MERGES3}test_an_upgrade_between",
     ),
     "compacted-deletes-stay": Mutation(
         "deletes that a compaction has applied must still be in the table when it is committed",

@@ -9,8 +9,8 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "judged-on-its-snapshot": Mutation(
         "positions are looked for again in each snapshot that a commit is tried on",
         (
-            "self._first = getattr(self, '_first', None) or self._judge(table, schema, list(make_files()))\n"
-            "gone, counts = self._first"
+            "self._first = getattr(self, '_first', None) or self._judge(table, schema, list(make_files()), replaces=replaces)\n"
+            "judgment = self._first"
         ),
         kinds="merged",
     ),
@@ -102,7 +102,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "compacted-without-deleted": Mutation(
         "rows that are deleted are not written again",
-        "for batch in scan.to_record_batches([FileScanTask(task.file)]):",
+        "stays = pc.is_valid(positions)",
         kinds="merged",
     ),
     "deletes-of-other-files": Mutation(

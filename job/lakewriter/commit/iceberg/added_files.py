@@ -1,7 +1,8 @@
 """Make the manifest entries of a load's files, and compare the files that its snapshot added with these."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
 
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionSpec
@@ -12,8 +13,19 @@ from pyiceberg.table.snapshots import Snapshot
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.manifests import read_live_entries
 from lakewriter.commit.iceberg.partition_specs import make_partition
+from lakewriter.commit.iceberg.snapshot_presence import read_load
 from lakewriter.receipt import Receipt
 from lakewriter.records.actions import IcebergAction
+
+DELETES: Final = "deletes-"
+MOVED: Final = "moved-"
+"""Begin the names of files that are made when a load is committed: those with deletes, and those with rows of the load
+that have ids of rows that they replace."""
+
+
+def name_made(kind: str, load: str) -> str:
+    """Return what the names of files of one kind begin with."""
+    return f"{kind}{sha256(load.encode()).hexdigest()[:20]}-"
 
 
 def find_schema(table: Table, action: IcebergAction) -> Schema:
@@ -42,16 +54,18 @@ def make_data_files(files: Iterable[Receipt], schema: Schema, spec: PartitionSpe
 
 
 def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
-    """Return the number of rows of every data file that the snapshot added, by location.
+    """Return the number of rows of every data file that the snapshot added, by location, but for files that its load's
+    rows were moved into.
 
     Only manifests that the snapshot itself has written can name them.
     """
-    rows = {}
+    rows, moved = {}, name_made(MOVED, read_load(snapshot) or "")
     for manifest in snapshot.manifests(table.io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
         for entry in read_live_entries(manifest, table.io):
-            if entry.snapshot_id == snapshot.snapshot_id and entry.content == DataFileContent.DATA:
+            is_moved = entry.path.rpartition("/")[2].startswith(moved)
+            if entry.snapshot_id == snapshot.snapshot_id and entry.content == DataFileContent.DATA and not is_moved:
                 rows[entry.path] = entry.rows
     return rows
 

@@ -13,9 +13,12 @@ from pyiceberg.typedef import Record
 from lakewriter import aws
 from lakewriter.commit.change_count import CountedChanges, name_count_property
 from lakewriter.commit.iceberg.added_files import (
+    DELETES,
+    MOVED,
     describe_file_differences,
     find_schema,
     make_data_files,
+    name_made,
     read_added_files,
 )
 from lakewriter.commit.iceberg.catalog_errors import explain_limits
@@ -30,7 +33,7 @@ from lakewriter.commit.iceberg.manifests import (
     list_data_files,
     read_live_entries,
 )
-from lakewriter.commit.iceberg.merge import KeyMerge, name_deletes, read_deletes
+from lakewriter.commit.iceberg.merge import KeyMerge, read_deletes
 from lakewriter.commit.iceberg.obstacles import require_changeable, require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
 from lakewriter.commit.iceberg.removal import commit_undo, require_deletable
@@ -248,8 +251,8 @@ class IcebergTables:
             keys = (receipt.key for receipt in intent.files.at_hand if receipt.partition in dropped)
             self._table.delete_files(f"s3://{intent.bucket}/{key}" for key in keys)
         if gone:
-            deletes = name_deletes(intent.load) if intent.effects.writes_deletes else None
-            self._table.clear_up(intent.load, intent.started, deletes)
+            kinds = (DELETES, MOVED) if intent.effects.writes_deletes else ()
+            self._table.clear_up(intent.load, intent.started, [name_made(kind, intent.load) for kind in kinds])
         return tuple(self._table.left)
 
     def _list_dropped(self) -> tuple[int, ...]:

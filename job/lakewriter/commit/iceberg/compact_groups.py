@@ -6,19 +6,25 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.conversions import to_json
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.io.pyarrow import ArrowScan, schema_to_pyarrow
 from pyiceberg.manifest import DataFile, FileFormat
-from pyiceberg.table import FileScanTask, ManifestGroupPlanner, Table
+from pyiceberg.schema import Schema
+from pyiceberg.table import FileScanTask, Table
 from pyiceberg.typedef import Record
-from pyiceberg.types import PrimitiveType
+from pyiceberg.types import LongType, NestedField, PrimitiveType
 
 from lakewriter import aws
+from lakewriter.commit.iceberg.deletion_vectors import LiveFile, plan_files
+from lakewriter.commit.iceberg.format3 import VERSION
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import require_mergeable
+from lakewriter.commit.iceberg.merge_keys import AppliedDeletes
 from lakewriter.commit.iceberg.obstacles import require_changeable
+from lakewriter.commit.iceberg.row_lineage import fill_lineage, make_fields
 from lakewriter.commit.iceberg.schema_evolution import require_all_counted
 from lakewriter.records.actions import IcebergAction
 from lakewriter.records.facets import CompactedGroup
@@ -44,7 +50,7 @@ class Group:
     ``values`` is the partition in Iceberg's JSON, ``directory`` where its files lie below the table's data.
     """
 
-    tasks: tuple[FileScanTask, ...]
+    tasks: tuple[LiveFile, ...]
     values: Values
     directory: str
 
@@ -61,7 +67,7 @@ class Group:
     @property
     def deletes(self) -> tuple[str, ...]:
         """The URIs of the files whose deletes apply to them."""
-        return tuple(sorted({delete.file_path for task in self.tasks for delete in task.delete_files}))
+        return tuple(sorted({delete.file_path for task in self.tasks for delete in task.deletes}))
 
     def make_intent(self) -> CompactedGroup:
         """Return the group as an intent has it."""
@@ -85,15 +91,12 @@ def choose_groups(table: Table, target: int, budget: int) -> Choice:
     ``SCHEMA_INCOMPATIBLE`` for a table whose deletes do not name positions.
     """
     require_mergeable(table, "files are replaced")
-    snapshot = table.current_snapshot()
-    if snapshot is None:
-        return Choice(())
-    tasks = list(ManifestGroupPlanner(table.metadata, table.io, AlwaysTrue()).plan_files(snapshot.manifests(table.io)))
+    tasks = plan_files(table).files
     spec_id = table.spec().spec_id
     current = [task for task in tasks if task.file.spec_id == spec_id and task.file.file_format == FileFormat.PARQUET]
-    by_partition = defaultdict[Record, list[FileScanTask]](list)
+    by_partition = defaultdict[Record, list[LiveFile]](list)
     for task in current:
-        if task.delete_files or task.file.file_size_in_bytes < FULL * target:
+        if task.deletes or task.file.file_size_in_bytes < FULL * target:
             by_partition[task.file.partition].append(task)
     groups = [
         _make_group(table, partition, packed)
@@ -106,11 +109,11 @@ def choose_groups(table: Table, target: int, budget: int) -> Choice:
     return Choice(tuple(chosen), len(groups) - len(chosen), len(tasks) - len(current))
 
 
-def _pack(tasks: list[FileScanTask], target: int) -> Iterator[list[FileScanTask]]:
+def _pack(tasks: list[LiveFile], target: int) -> Iterator[list[LiveFile]]:
     """Yield lists of files that have about the target size together, in the order of their names, which keeps files of
     one load together."""
     tasks.sort(key=lambda task: task.file.file_path)
-    packed, size = list[FileScanTask](), 0
+    packed, size = list[LiveFile](), 0
     for task in tasks:
         if packed and (size + task.file.file_size_in_bytes > target or len(packed) == MOST_FILES):
             yield packed
@@ -121,8 +124,8 @@ def _pack(tasks: list[FileScanTask], target: int) -> Iterator[list[FileScanTask]
         yield packed
 
 
-def _is_worthwhile(tasks: Sequence[FileScanTask], target: int) -> bool:
-    if any(task.delete_files for task in tasks) or len(tasks) >= FEW:
+def _is_worthwhile(tasks: Sequence[LiveFile], target: int) -> bool:
+    if any(task.deletes for task in tasks) or len(tasks) >= FEW:
         return True
     return len(tasks) > 1 and sum(task.file.file_size_in_bytes for task in tasks) >= FULL * target
 
@@ -137,7 +140,7 @@ def _take_within(groups: Sequence[Group], budget: int) -> list[Group]:
     return taken
 
 
-def _make_group(table: Table, partition: Record, tasks: Sequence[FileScanTask]) -> Group:
+def _make_group(table: Table, partition: Record, tasks: Sequence[LiveFile]) -> Group:
     spec, schema = table.spec(), table.schema()
     types = [field.field_type for field in spec.partition_type(schema).fields]
     values = tuple(_to_json(partition[position], t) for position, t in enumerate(types))
@@ -163,7 +166,12 @@ class Compactable:
         self._table, self.choice = table, choice
         self.snapshot = snapshot.snapshot_id if snapshot is not None else 0
         self.sequence = (snapshot.sequence_number if snapshot is not None else None) or 0
-        self.schema = pa.schema([_shorten(field) for field in schema_to_pyarrow(table.schema())])
+        columns = [_shorten(field) for field in schema_to_pyarrow(table.schema())]
+        # Rule compacted-with-ids
+        self._keeps_ids = table.format_version >= VERSION
+        lineage = make_fields([field.name for field in columns]) if self._keeps_ids else ()
+        self.schema = pa.schema([*columns, *lineage])
+        self._gone = AppliedDeletes()
         made = {
             "location": table.location().rstrip("/"),
             "uuid": str(table.metadata.table_uuid),
@@ -175,16 +183,28 @@ class Compactable:
     def read_rows(self, group: Group) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group that no file with deletes deletes, file after file, with the table's columns.
 
-        The library's own reader finds columns by their field ids, and fills those that a file lacks.
+        The library's own reader finds columns by their field ids, and fills those that a file lacks. In format version
+        3 rows have their ids, and the number of the snapshot that has changed them last.
         """
         table, schema = self._table, self.schema
-        scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
+        lineage = [
+            NestedField(int(field.metadata[FIELD_ID]), field.name, LongType(), required=False)
+            for field in list(schema)[len(table.schema().fields) :]
+        ]
+        scan = ArrowScan(table.metadata, table.io, Schema(*table.schema().fields, *lineage), AlwaysTrue())
         for task in group.tasks:
-            # Rule compacted-without-deleted
-            for batch in scan.to_record_batches([task]):
-                if len(batch):
-                    columns = [column.cast(to.type) for column, to in zip(batch.columns, schema, strict=True)]
-                    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            gone, start = self._gone.find(table.io, task), 0
+            for batch in scan.to_record_batches([FileScanTask(task.file)]):
+                positions = pa.array(range(start, start + len(batch)), pa.int64())
+                start += len(batch)
+                columns = [column.cast(to.type) for column, to in zip(batch.columns, schema, strict=True)]
+                if self._keeps_ids:
+                    columns[-2:] = fill_lineage(columns[-2], columns[-1], task, positions)
+                # Rule compacted-without-deleted
+                stays = pc.invert(pc.is_in(positions, value_set=gone))
+                rows = pa.RecordBatch.from_arrays(columns, schema=schema).filter(stays)
+                if len(rows):
+                    yield rows
 
 
 def find_groups(

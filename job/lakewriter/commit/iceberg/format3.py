@@ -53,6 +53,11 @@ class DataFile3(DataFile):
         """The data file that a deletion vector is of."""
         return self._data[17]  # type: ignore[no-any-return]
 
+    @property
+    def content_span(self) -> tuple[int, int]:
+        """The offset of a deletion vector in its file, and the number of its bytes."""
+        return self._data[18], self._data[19]
+
 
 class ManifestFile3(ManifestFile):
     """An entry of a manifest list, with the id of the manifest's first row."""
@@ -78,9 +83,8 @@ class ManifestFile3(ManifestFile):
         next_id = self.first_row_id
         for entry in entries:
             file = entry.data_file
-            if next_id is None:
-                file[16] = None
-            elif entry.status != ManifestEntryStatus.DELETED and file[16] is None:
+            # A manifest that is new in this snapshot has no id yet; of its files those that were there before have one.
+            if next_id is not None and entry.status != ManifestEntryStatus.DELETED and file[16] is None:
                 file[16] = next_id
                 next_id += file.record_count
             yield entry
@@ -184,6 +188,13 @@ def find_deleted_from(file: DataFile) -> str | None:
     """Return the only data file that a file with deletes applies to, such as a deletion vector; None where that is not
     known, and for a data file."""
     return file.referenced_data_file if isinstance(file, DataFile3) else None
+
+
+def keeps_ids(current: Snapshot | None, read: Snapshot | None) -> bool:
+    """Return whether rows that were ``read`` in a snapshot, with their ids, still have the ids that they had there. The
+    first snapshot after an upgrade gives ids to all rows."""
+    # Rule ids-since-it-was-read
+    return current is None or current.first_row_id is None or (read is not None and read.first_row_id is not None)
 
 
 def find_next_row_id(metadata: TableMetadata) -> int:

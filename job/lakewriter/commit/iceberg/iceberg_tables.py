@@ -1,7 +1,7 @@
 """Load, create and change one Iceberg table: before a commit is tried again, the table is searched for it."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -16,7 +16,6 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.io import FileIO
-from pyiceberg.manifest import ManifestContent
 from pyiceberg.table import Table
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
@@ -30,6 +29,7 @@ from lakewriter.commit.iceberg.iceberg_catalogs import LostRace, UnclearCommit, 
 from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.manifests import read_live_entries
 from lakewriter.commit.iceberg.partition_specs import make_partition_spec
+from lakewriter.commit.iceberg.snapshot_presence import read_load
 from lakewriter.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
 from lakewriter.records.actions import IcebergAction
 from lakewriter.spec.table_spec import Partition
@@ -234,26 +234,23 @@ class IcebergTable:
         metadata = table.location_provider().new_metadata_location("")
         return list(find_marked(metadata, load, since, list_known_files(table, since), self._clients))
 
-    def clear_up(self, load: str, since: datetime, deletes: str | None = None) -> None:
-        """Delete the strays of a committed load: no attempt at it can commit any more. ``deletes`` is the prefix of the
-        names of its files with deletes, which lie among data files."""
+    def clear_up(self, load: str, since: datetime, made: Collection[str] = ()) -> None:
+        """Delete the strays of a committed load: no attempt at it can commit any more. ``made`` has what the names of
+        files begin with that its commits made, which lie among data files."""
         with self._note_failed_cleanup("what gone processes wrote"):
             table = self.load()
             if table is not None:
                 self._delete(self.find_strays(table, load, since), table)
-                if deletes is not None:
-                    self._delete(self._find_stray_deletes(table, load, since - SLACK, deletes), table)
+                if made:
+                    self._delete(self._find_stray_files(table, load, since - SLACK, made), table)
 
-    def _find_stray_deletes(self, table: Table, load: str, since: datetime, name: str) -> list[str]:
-        manifests = {
-            manifest.manifest_path: manifest
-            for snapshot in list_snapshots_since(table, since)
-            for manifest in snapshot.manifests(table.io)
-            if manifest.content == ManifestContent.DELETES
-        }
-        committed = {entry.path for manifest in manifests.values() for entry in read_live_entries(manifest, table.io)}
-        prefix = table.location_provider().new_data_location(name)
-        return list(find_marked(prefix, load, since, committed, self._clients))
+    def _find_stray_files(self, table: Table, load: str, since: datetime, names: Collection[str]) -> list[str]:
+        snapshots = [snapshot for snapshot in table.snapshots() if read_load(snapshot) == load]
+        committed = _list_files(table, snapshots, {snapshot.snapshot_id for snapshot in snapshots})
+        prefixes = map(table.location_provider().new_data_location, names)
+        strays = {one for prefix in prefixes for one in find_marked(prefix, load, since, committed, self._clients)}
+        # The manifests of all files may be many and large: they are read only where the load's own do not name all.
+        return sorted(strays - _list_files(table, list_snapshots_since(table, since))) if strays else []
 
     def clear_up_fenced(self, table: Table, load: str, since: datetime) -> Table:
         """Delete the strays of attempts at ``load`` that may still try to commit them; return the table.
@@ -317,6 +314,13 @@ def list_known_files(table: Table, since: datetime) -> set[str]:
     snapshots = list_snapshots_since(table, since)
     manifests = (manifest.manifest_path for snapshot in snapshots for manifest in snapshot.manifests(table.io))
     return list_metadata_files(table).union(manifests)
+
+
+def _list_files(table: Table, snapshots: Sequence[Snapshot], of: Collection[int] | None = None) -> set[str]:
+    """List the files in the manifests of snapshots; in those alone that the snapshots ``of`` these ids have written."""
+    every = (manifest for snapshot in snapshots for manifest in snapshot.manifests(table.io))
+    manifests = {one.manifest_path: one for one in every if of is None or one.added_snapshot_id in of}
+    return {entry.path for manifest in manifests.values() for entry in read_live_entries(manifest, table.io)}
 
 
 def list_snapshots_since(table: Table, since: datetime) -> list[Snapshot]:

@@ -20,6 +20,7 @@ from pyiceberg.manifest import (
 )
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, SnapshotSummaryCollector, Summary, update_snapshot_summaries
 from pyiceberg.table.update import (
@@ -78,8 +79,7 @@ class StreamedAppend(_MergeAppendFiles):
         snapshot = None if parent is None else metadata.snapshot_by_id(parent)
         if snapshot is None:
             return []
-        is_of_3 = metadata.format_version == format3.VERSION
-        return format3.read_manifests(snapshot, self._io) if is_of_3 else snapshot.manifests(self._io)
+        return read_manifests(metadata, snapshot, self._io)
 
     def new_manifest_writer(
         self, spec: PartitionSpec, content: ManifestContent = ManifestContent.DATA
@@ -207,7 +207,7 @@ class StreamedReplacement(StreamedAppend):
     operation: ClassVar = Operation.OVERWRITE
 
     def _keep_manifests(self) -> list[ManifestFile]:
-        before = self._read_manifests()
+        before = self._existing_manifests()
         gone = (self._write_gone(manifest) if self._may_remove_from(manifest) else manifest for manifest in before)
         return [manifest for manifest in gone if manifest is not None]
 
@@ -301,6 +301,12 @@ class StreamedRewrite(StreamedRemoval):
 
 def _has_data(manifest: ManifestFile) -> bool:
     return manifest.content == ManifestContent.DATA
+
+
+def read_manifests(metadata: TableMetadata, snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
+    """Return a snapshot's manifests, by which entries are read with all fields of the table's format version."""
+    is_of_3 = metadata.format_version == format3.VERSION
+    return format3.read_manifests(snapshot, io) if is_of_3 else snapshot.manifests(io)
 
 
 class Entry(NamedTuple):

@@ -6,34 +6,58 @@ compaction or of another writer of the same keys, costs another try. A file that
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from hashlib import sha256
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent
 from pyiceberg.schema import Schema
-from pyiceberg.table import FileScanTask, ManifestGroupPlanner, Table, Transaction
+from pyiceberg.table import Table, Transaction
 from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter.aws.clients import LastingObjects
+from lakewriter.commit.iceberg import format3
+from lakewriter.commit.iceberg.added_files import DELETES, MOVED, name_made
 from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, fold, read_newest, to_rows, write_deleted
+from lakewriter.commit.iceberg.deletion_vectors import LiveFile, Plan, is_vector, plan_files, write_vectors
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
-from lakewriter.commit.iceberg.merge_keys import RowReader, rank_alike, read_gone
-from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, StreamedMergedReplacement, write_position_deletes
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, PRECEDENCE, find_newest, judge
-from lakewriter.commit.iceberg.obstacles import NO_WAY_BACK
+from lakewriter.commit.iceberg.merge_keys import AppliedDeletes, RowReader, rank_alike
+from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
+from lakewriter.commit.iceberg.merge_winners import (
+    DELETED,
+    FILE,
+    IS_LOADED,
+    POSITION,
+    PRECEDENCE,
+    find_newest,
+    find_replaced,
+    judge,
+)
+from lakewriter.commit.iceberg.row_lineage import RowMove, read_row_ids
 from lakewriter.commit.iceberg.snapshot_presence import note_counts
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.records.changes import Load
 from lakewriter.records.facets import MergeIntent
 from lakewriter.report import DeletedRows, MergeCounts, format_count, format_size
 
-FORMAT_VERSION: Final = 2
-DELETES: Final = "deletes-"
-"""Begins the names of files with deletes."""
+LOWEST: Final = 2
+"""The first format version whose files with deletes name positions."""
+
+
+@dataclass(frozen=True)
+class _Judgment:
+    """``gone`` has the positions in each data file that readers do not see after the merge. ``moved`` has those rows of
+    the load's files, of format version 3, that take the place of others, with the ids of these; they are among
+    ``gone``, since they are written again."""
+
+    gone: list[tuple[LiveFile, pa.Array]]
+    moved: list[tuple[DataFile, pa.Array, pa.Array]]
+    vectored: frozenset[str]
+    counts: MergeCounts
 
 
 class KeyMerge:
@@ -43,7 +67,7 @@ class KeyMerge:
         self._merge, self._intent, self._lasting = merge, intent, lasting
         self._loaded: pa.Table | None = None
         self._read: dict[str, pa.Table] = {}
-        self._gone: dict[str, dict[str, pa.Array]] = {}
+        self._gone = AppliedDeletes()
         self._deleted: pa.Table | None = None
         self._schema_id: int | None = None
 
@@ -61,34 +85,58 @@ class KeyMerge:
         """Add the load's files, and deletes of what they replace, to a transaction on the table as it was read. Where
         the load ``replaces`` all of the table's files, its rows are merged among themselves."""
         # Rule judged-on-its-snapshot
-        gone, counts = self._judge(table, schema, list(make_files()), replaces=replaces)
-        summary |= note_counts(counts)
-        if replaces:
-            deletes = write_position_deletes(table, gone, lambda: f"{name_deletes(load)}{uuid.uuid4()}.parquet")
-            StreamedMergedReplacement(transaction, table.io, make_files, summary, deletes).commit()
-            return
-        if not gone:
+        judgment = self._judge(table, schema, list(make_files()), replaces=replaces)
+        summary |= note_counts(judgment.counts)
+        if not judgment.gone and not replaces:
             StreamedAppend(transaction, table.io, make_files, summary).commit()
             return
-        deletes = write_position_deletes(table, gone, lambda: f"{name_deletes(load)}{uuid.uuid4()}.parquet")
-        StreamedMerge(transaction, table.io, make_files, summary, deletes).commit()
 
-    def _judge(
-        self, table: Table, schema: Schema, files: list[DataFile], *, replaces: bool
-    ) -> tuple[list[tuple[DataFile, pa.Array]], MergeCounts]:
-        """Return the positions that are gone, by data file, and what became of the rows of the load's ``files``.
+        def make_name(kind: str, ending: str) -> str:
+            return f"{name_made(kind, load)}{uuid.uuid4()}.{ending}"
 
-        ``schema`` is that of the load's files.
-        """
+        gone = [(live.file, positions) for live, positions in judgment.gone]
+        moved, replaced = list[DataFile](), list[str]()
+        if table.format_version < format3.VERSION:
+            deletes = write_position_deletes(table, gone, lambda: make_name(DELETES, "parquet"))
+        else:
+            moved = list(RowMove(table, schema, lambda: make_name(MOVED, "parquet")).write(judgment.moved))
+            vectors = [(live.file, self._add_gone(table, live, positions)) for live, positions in judgment.gone]
+            deletes = write_vectors(table, vectors, make_name(DELETES, "puffin")) if vectors else []
+            replaced = self._list_replaced(judgment)
+        StreamedMerge(
+            transaction,
+            table.io,
+            lambda: chain(make_files(), moved),
+            summary,
+            deletes,
+            replaced,
+            replaces=replaces,
+        ).commit()
+
+    def _add_gone(self, table: Table, live: LiveFile, positions: pa.Array) -> pa.Array:
+        """Return all positions in a data file that are gone: a vector has those of the deletes before it too."""
+        # Rule vector-holds-former-deletes
+        return pa.concat_arrays([positions, self._gone.find(table.io, live)])
+
+    def _list_replaced(self, judgment: _Judgment) -> list[str]:
+        """List the files with position deletes that name no data file without a vector."""
+        vectored = judgment.vectored.union(live.file.file_path for live, _ in judgment.gone)
+        applied = {file.file_path for live, _ in judgment.gone for file in live.deletes if not is_vector(file)}
+        # Rule position-deletes-leave
+        return [path for path in applied if vectored.issuperset(self._gone.list_names(path))]
+
+    def _judge(self, table: Table, schema: Schema, files: list[DataFile], *, replaces: bool) -> _Judgment:
+        """Judge the rows of the load's ``files``, which have this schema."""
         require_mergeable(table)
         reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
         complete = self._read_loaded(table, reader, files)
         keys = complete.select(list(reader.keys)).group_by(list(reader.keys)).aggregate([])
-        tasks = [] if replaces else list(_plan(table, reader, keys))
-        live = [self._read_live(table, reader, task, keys) for task in tasks]
+        sees_none = replaces or not len(keys)
+        plan = Plan((), frozenset()) if sees_none else plan_files(table, reader.make_filter(keys))
+        tables = [self._read_live(table, reader, live, keys) for live in plan.files]
         deleted = self._read_deleted_before(reader, keys).select(complete.column_names)
         # Rule deleted-keys-keep-out
-        rows = pa.concat_tables([complete, *_number_files(live, len(files), is_loaded=False), deleted])
+        rows = pa.concat_tables([complete, *_number_files(tables, len(files), is_loaded=False), deleted])
         judged = judge(
             rows,
             reader.keys,
@@ -96,12 +144,24 @@ class KeyMerge:
             keeps_deleted=self._merge.keeps_deleted,
             wins_ties=self._merge.wins_ties,
         )
-        every = [*files, *(task.file for task in tasks)]
+        every, gone, moved = [*map(LiveFile, files), *plan.files], judged.gone, []
+        # Rule updated-rows-keep-ids
+        if table.format_version >= format3.VERSION:
+            moved = list(_find_moved(table, find_replaced(rows, gone, reader.keys), every))
+            numbers = [pa.repeat(pa.scalar(number, pa.int64()), len(positions)) for number, positions, _ in moved]
+            columns = {FILE: pa.chunked_array([*numbers], pa.int64())}
+            columns |= {POSITION: pa.chunked_array([positions for _, positions, _ in moved], pa.int64())}
+            gone = pa.concat_tables([gone, pa.table(columns)])
         by_file = defaultdict[int, list[int]](list)
-        for batch in judged.gone.to_batches():
+        for batch in gone.to_batches():
             for file, position in zip(batch[FILE].to_pylist(), batch[POSITION].to_pylist(), strict=True):
                 by_file[file].append(position)
-        return [(every[file], pa.array(gone, pa.int64())) for file, gone in sorted(by_file.items())], judged.counts
+        return _Judgment(
+            [(every[file], pa.array(positions, pa.int64())) for file, positions in sorted(by_file.items())],
+            [(every[file].file, positions, ids) for file, positions, ids in moved],
+            plan.vectored,
+            judged.counts,
+        )
 
     def _sort_files(self, files: list[DataFile]) -> list[DataFile]:
         """Return the load's files in the order in which their rows were read: receipts may come in another one."""
@@ -157,47 +217,47 @@ class KeyMerge:
         self._lasting.put(after.key, body)
         return body
 
-    def _read_live(self, table: Table, reader: RowReader, task: FileScanTask, keys: pa.Table) -> pa.Table:
-        path = task.file.file_path
+    def _read_live(self, table: Table, reader: RowReader, live: LiveFile, keys: pa.Table) -> pa.Table:
+        path = live.file.file_path
         if path not in self._read:
-            self._read[path] = reader.read(task.file, keys)
+            self._read[path] = reader.read(live.file, keys)
         rows = self._read[path]
         # Rule deletes-of-the-snapshot
-        if not task.delete_files or not len(rows):
+        if not live.deletes or not len(rows):
             return rows
-        gone = pa.concat_arrays([pa.array([], pa.int64()), *self._list_gone(table, task)])
-        return rows.filter(pc.invert(pc.is_in(rows[POSITION], value_set=gone)))
-
-    def _list_gone(self, table: Table, task: FileScanTask) -> Iterator[pa.Array]:
-        """Yield the positions in a data file that each file with deletes names; such a file applies to many, and is
-        read once."""
-        for file in sorted(task.delete_files, key=lambda file: file.file_path):
-            if file.file_path not in self._gone:
-                self._gone[file.file_path] = read_gone(table.io, file)
-            if task.file.file_path in self._gone[file.file_path]:
-                yield self._gone[file.file_path][task.file.file_path]
+        return rows.filter(pc.invert(pc.is_in(rows[POSITION], value_set=self._gone.find(table.io, live))))
 
 
-def _plan(table: Table, reader: RowReader, keys: pa.Table) -> Iterator[FileScanTask]:
-    """Yield the data files of the current snapshot that may have one of the keys, with the deletes that apply."""
-    snapshot = table.current_snapshot()
-    if snapshot is None or not len(keys):
-        return
-    manifests = snapshot.manifests(table.io)
-    yield from ManifestGroupPlanner(table.metadata, table.io, reader.make_filter(keys)).plan_files(manifests)
+def _find_moved(
+    table: Table, replaced: pa.Table, every: Sequence[LiveFile]
+) -> Iterator[tuple[int, pa.Array, pa.Array]]:
+    """Yield the number of each file of the load, the positions of its rows that take the place of rows with ids, and
+    these ids."""
+    ids = dict[tuple[int, int], int | None]()
+    for file in pc.unique(replaced[f"replaced_{FILE}"]).to_pylist():
+        of_file = replaced.filter(pc.equal(replaced[f"replaced_{FILE}"], file))
+        positions = of_file[f"replaced_{POSITION}"].combine_chunks().sort()
+        numbers = read_row_ids(table.io, every[file].file, positions).to_pylist()
+        ids |= {(file, position): number for position, number in zip(positions.to_pylist(), numbers, strict=True)}
+    by_file = defaultdict[int, list[tuple[int, int]]](list)
+    for row in replaced.to_pylist():
+        row_id = ids[row[f"replaced_{FILE}"], row[f"replaced_{POSITION}"]]
+        if row_id is not None:
+            by_file[row[FILE]].append((row[POSITION], row_id))
+    for file, pairs in by_file.items():
+        positions, row_ids = zip(*pairs, strict=True)
+        yield file, pa.array(positions, pa.int64()), pa.array(row_ids, pa.int64())
 
 
 def require_mergeable(table: Table, what: str = "rows are merged") -> None:
-    """Raise ``SCHEMA_INCOMPATIBLE`` for a table of another format version, and for one with equality deletes, which
-    hide what its present rows are."""
+    """Raise ``SCHEMA_INCOMPATIBLE`` for a table of format version 1, and for one with equality deletes, which hide what
+    its present rows are."""
     name, snapshot = ".".join(table.name()), table.current_snapshot()
-    if table.format_version != FORMAT_VERSION:
+    if table.format_version < LOWEST:
         raise SchemaIncompatibleError(
-            f"Iceberg table {name} has format version {table.format_version}, expected {FORMAT_VERSION}: {what} "
-            "by files with position deletes.",
-            remedy=f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='2'), or load into another table."
-            if table.format_version < FORMAT_VERSION
-            else f"{NO_WAY_BACK}.",
+            f"Iceberg table {name} has format version {table.format_version}, expected {LOWEST} or {format3.VERSION}: "
+            f"{what} by files with deletes of positions.",
+            remedy=f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='{LOWEST}'), or load into another table.",
         )
     for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
         if manifest.content == ManifestContent.DELETES:
@@ -248,8 +308,3 @@ def _has_null(rows: pa.Table, keys: tuple[str, ...]) -> pa.Array:
     for key in keys:
         has_null = pc.or_(has_null, pc.is_null(rows[key]))
     return has_null
-
-
-def name_deletes(load: str) -> str:
-    """Return what the names of a load's files with deletes begin with."""
-    return f"{DELETES}{sha256(load.encode()).hexdigest()[:20]}-"

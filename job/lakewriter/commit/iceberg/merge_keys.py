@@ -18,7 +18,9 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import BooleanType
 
+from lakewriter.commit.iceberg.deletion_vectors import LiveFile, is_vector, read_vector
 from lakewriter.commit.iceberg.file_io import ClientsFileIO
+from lakewriter.commit.iceberg.format3 import find_deleted_from
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, POSITION, PRECEDENCE
 from lakewriter.errors import SchemaIncompatibleError
@@ -210,8 +212,32 @@ def open_parquet(io: Any, file: DataFile) -> Any:
     return pa.PythonFile(io.open_parts(file.file_path, file.file_size_in_bytes), mode="r")
 
 
+class AppliedDeletes:
+    """The rows that files with deletes name; such a file may apply to many data files, and is read once."""
+
+    def __init__(self) -> None:
+        self._read: dict[tuple[str, str | None], dict[str, pa.Array]] = {}
+
+    def find(self, io: Any, live: LiveFile) -> pa.Array:
+        """Return the positions in a data file that the files with deletes name that apply to it."""
+        path, positions = live.file.file_path, [pa.array([], pa.int64())]
+        for file in live.deletes:
+            key = (file.file_path, path if is_vector(file) else None)
+            if key not in self._read:
+                self._read[key] = read_gone(io, file)
+            if path in self._read[key]:
+                positions.append(self._read[key][path])
+        return pa.concat_arrays(positions)
+
+    def list_names(self, deletes: str) -> Collection[str]:
+        """Return the data files that a file with position deletes names, which has been read."""
+        return self._read[deletes, None].keys()
+
+
 def read_gone(io: Any, file: DataFile) -> dict[str, pa.Array]:
     """Return the positions that a file with deletes names, by the data file that they are in."""
+    if is_vector(file):
+        return {str(find_deleted_from(file)): read_vector(io, file)}
     if file.file_format != FileFormat.PARQUET:
         raise SchemaIncompatibleError(
             f"{file.file_path} has deletes in the format {file.file_format.value}; expected Parquet.",

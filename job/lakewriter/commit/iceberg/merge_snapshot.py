@@ -1,7 +1,7 @@
 """Write files with position deletes, and one snapshot of a load's data files and these."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from io import BytesIO
 from typing import ClassVar, Final
 
@@ -22,7 +22,8 @@ from pyiceberg.table import Table, Transaction
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.typedef import Record
 
-from lakewriter.commit.iceberg.manifests import StreamedAppend, StreamedReplacement
+from lakewriter.commit.iceberg.format3 import find_deleted_from
+from lakewriter.commit.iceberg.manifests import StreamedReplacement
 
 PATH_ID: Final = 2147483546
 POSITION_ID: Final = 2147483545
@@ -77,8 +78,11 @@ def _write_group(
     return deletes
 
 
-class StreamedMerge(StreamedAppend):
+class StreamedMerge(StreamedReplacement):
     """Appends data files and files with deletes in one snapshot; a manifest has the deletes of one partition spec.
+
+    Where ``deletes`` are vectors, those that the data files had before leave with the deletes at ``replaced``. A merge
+    that ``replaces`` the table's files takes all out.
 
     Manifests of deletes are merged like those of data: the library would leave one more for each snapshot.
     """
@@ -92,12 +96,24 @@ class StreamedMerge(StreamedAppend):
         files: Callable[[], Iterator[DataFile]],
         properties: dict[str, str],
         deletes: Sequence[DataFile],
+        replaced: Collection[str] = (),
+        *,
+        replaces: bool = False,
     ) -> None:
         super().__init__(transaction, io, files, properties)
-        self._deletes = deletes
+        self._deletes, self._replaced, self._replaces = deletes, frozenset(replaced), replaces
+        self._vectored = {path for path in map(find_deleted_from, deletes) if path is not None}
 
     def _write_added(self) -> list[ManifestFile]:
         return [*super()._write_added(), *self._write_deletes()]
+
+    def _may_remove_from(self, manifest: ManifestFile) -> bool:
+        return self._replaces or (bool(self._vectored) and manifest.content == ManifestContent.DELETES)
+
+    def _removes(self, entry: ManifestEntry) -> bool:
+        file = entry.data_file
+        # Rule one-vector-for-each-file
+        return self._replaces or find_deleted_from(file) in self._vectored or file.file_path in self._replaced
 
     def _write_deletes(self) -> Iterator[ManifestFile]:
         metadata, by_spec = self._transaction.table_metadata, defaultdict[int, list[ManifestEntry]](list)
@@ -127,11 +143,18 @@ class StreamedMerge(StreamedAppend):
         if not self._merge_enabled or len(small) < self._min_count_to_merge:
             return manifests
         spec = self._transaction.table_metadata.specs()[small[0].partition_spec_id]
-        entries = [self._carry(entry) for manifest in small for entry in manifest.fetch_manifest_entry(self._io)]
+        entries = [
+            self._carry(entry)
+            for manifest in small
+            for entry in manifest.fetch_manifest_entry(self._io, discard_deleted=False)
+            if entry.status != ManifestEntryStatus.DELETED or entry.snapshot_id == self._snapshot_id
+        ]
         return [self._write_delete_manifest(spec, entries), *(one for one in manifests if one not in small)]
 
     def _carry(self, entry: ManifestEntry) -> ManifestEntry:
         """Return the entry as the merged manifest has it: what this snapshot adds has no sequence number yet."""
+        if entry.status == ManifestEntryStatus.DELETED:
+            return entry
         if entry.snapshot_id == self._snapshot_id:
             return self._make_entry(entry.data_file)
         return ManifestEntry.from_args(
@@ -141,7 +164,3 @@ class StreamedMerge(StreamedAppend):
             file_sequence_number=entry.file_sequence_number,
             data_file=entry.data_file,
         )
-
-
-class StreamedMergedReplacement(StreamedMerge, StreamedReplacement):
-    """Replaces all files of a table by data files and files with deletes, in one snapshot."""

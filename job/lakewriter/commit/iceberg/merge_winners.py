@@ -58,6 +58,20 @@ def judge(
     return Judged(gone.select([FILE, POSITION]), _count(ranked, ranked.take(highest[f"{_RANK}_max"]), highest))
 
 
+def find_replaced(rows: pa.Table, gone: pa.Table, keys: Sequence[str]) -> pa.Table:
+    """Return file and position of each row of the load that stays and takes the place of a row of the table, with that
+    row's as ``replaced_file`` and ``replaced_position``; of several rows of the table the first one counts."""
+    columns = [FILE, POSITION]
+    rows = rows.select([*keys, *columns, IS_LOADED])
+    staying = rows.filter(rows[IS_LOADED]).join(gone, columns, join_type="left anti").select([*keys, *columns])
+    lost = rows.filter(pc.invert(rows[IS_LOADED])).join(gone, columns, join_type="left semi")
+    lost = lost.sort_by([(name, "ascending") for name in columns])
+    lost = lost.group_by(list(keys), use_threads=False).aggregate([(name, "first") for name in columns])
+    lost = lost.select([*keys, *(f"{name}_first" for name in columns)])
+    lost = lost.rename_columns([*keys, *(f"replaced_{name}" for name in columns)])
+    return staying.join(lost, list(keys), join_type="inner").sort_by([(name, "ascending") for name in columns])
+
+
 def find_newest(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, wins_ties: bool) -> pa.Table:
     """Return the row of each key that stays, by the same order as ``judge``."""
     ranked = _rank(rows, keys, orders, wins_ties=wins_ties)

@@ -24,8 +24,6 @@ from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.records.changes import Intent
 
-NO_WAY_BACK: Final = "A version never goes back: copy the table into one with 'format-version'='2'"
-
 _UNSET: Final = "ALTER TABLE {} UNSET TBLPROPERTIES ('{}')"
 _RETRY_PROPERTIES: Final = (
     TableProperties.COMMIT_NUM_RETRIES,
