@@ -21,11 +21,11 @@ from pyiceberg.table.puffin import PuffinFile
 from lakewriter.commit.iceberg.deletion_vectors import plan_files, read_vector
 from lakewriter.commit.iceberg.snapshot_presence import read_counts
 from lakewriter.errors import SchemaIncompatibleError
-from lakewriter.records.facets import UndoneLoad
+from lakewriter.records.facets import Switch, UndoneLoad
 from tests.commit import intents
 from tests.iceberg.commits import Table
 from tests.iceberg.test_changed_tables import change, setting, version
-from tests.iceberg.test_merge import Row, apply, foreign, merge, read, row, show
+from tests.iceberg.test_merge import Row, apply, foreign, make, merge, read, row, show
 from tests.load.lakes import BUCKET
 from tests.support.narrow import need
 
@@ -211,6 +211,23 @@ def test_a_merge_between_reading_and_commit_of_a_compaction(aws, bucket):
     # merge, whose new row was moved out of its load's file.
     left = sorted((Path(path).parent.name, len(gone)) for path, gone in lake.read_gone().items())
     assert left == [("day=a", 1), ("day=a", 3)]
+
+
+@pytest.mark.parametrize("ids", [[1, 2, 3], [1, 1, 2]])
+def test_a_refresh_whose_rows_are_merged_among_themselves(aws, bucket, ids):
+    """They are other rows: none has the id of a row that was there before."""
+    lake = Merged(aws)
+    aws.hide_missing = False
+    lake.merge([row(number, 1, "old", "a") for number in range(4)])
+    change(aws, version(3))
+    lake.merge([row(1, 2, "new", "a")])
+    lake.check()
+    before, rows = set(lake.ids.values()), [row(number, 3 + place, "last", "a") for place, number in enumerate(ids)]
+    found = make(lake.table, rows, 3)
+    lake.table.publish(intents.recast(found, "refresh", switch=Switch(before=0, after=1)), 3)
+    lake.rows, lake.ids = {one["id"]: one for one in rows}, {}
+    lake.check()
+    assert before.isdisjoint(lake.ids.values())
 
 
 def test_a_vector_that_is_damaged(aws, bucket):

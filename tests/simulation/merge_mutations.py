@@ -9,7 +9,8 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "judged-on-its-snapshot": Mutation(
         "positions are looked for again in each snapshot that a commit is tried on",
         (
-            "self._first = getattr(self, '_first', None) or self._judge(table, schema, list(make_files()), replaces=replaces)\n"
+            "self._first = getattr(self, '_first', None)\n"
+            "self._first = self._first or self._judge(table, schema, list(make_files()), replaces=replaces)\n"
             "judgment = self._first"
         ),
         kinds="merged",
