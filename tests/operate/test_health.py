@@ -46,11 +46,16 @@ def test_a_continuous_run(continuous, run, said, code):
 
 @pytest.mark.parametrize(("ago", "code"), [(timedelta(minutes=5), 0), (timedelta(hours=3), 75)])
 def test_a_load_that_waits(ago, code):
+    """And where a service clears away the files of one that nobody finishes, the sentence says so."""
     pending = Pending(job_id="a", attempt="1", phase="uploaded", since=NOW - ago)
     health = assess({"s.t": TableState(pending=pending)}, None, NOW)
     assert (health.exit_code, [line[:31] for line in health.waiting]) == (
         code,
         ["load a of s.t is pending since "] if code else [],
+    )
+    health = assess({"s.t": TableState(pending=pending)}, None, NOW, loses_files=True)
+    assert [line[-59:] for line in health.waiting] == (
+        ["abandon it, before the catalog's service clears its files away"[-59:]] if code else []
     )
 
 
