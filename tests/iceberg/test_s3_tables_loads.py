@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from pyiceberg.catalog import load_catalog
 
 from lakewriter.aws import Clients
+from lakewriter.cli.main import main
 from lakewriter.commit.pipeline import Pipeline
+from lakewriter.errors import SpecInvalidError
 from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
@@ -32,7 +35,7 @@ class Shop:
         }  # fmt: skip
         self.bring("id,at\n1,1\n2,2\n")
         entries = [
-            table("events", "events.csv", cursor="at") | {"partition_by": ["bucket(2, id)"]},
+            table("events", "events.csv", cursor="at") | {"partition_by": ["id"]},
             table("codes", "codes.csv") | {"mode": "refresh"},
             table("people", "people.csv") | {"mode": "merge", "primary_key": ["id"], "order_by": ["at"]},
         ]
@@ -130,6 +133,7 @@ def test_a_killed_load_whose_files_are_cleared_away(shop):
     assert shop.rows() == {"events": sorted(FIRST + SECOND), "codes": SECOND, "people": NEWER}
 
 
+@pytest.mark.exhaustive
 def test_bad_rows_lie_in_our_bucket(shop):
     """And they are replayed, and undone, as those of other tables."""
     text = yaml.safe_load(shop.lake.file.read_text("utf-8"))
@@ -143,3 +147,37 @@ def test_bad_rows_lie_in_our_bucket(shop):
     assert verify(pipeline.controls, "a", pipeline.clients).differences == ()
     shop.undo("a")
     assert read_quarantine(shop.lake.aws) == []
+
+
+def run(shop, *arguments: str) -> str:
+    """What a command says, by the command line."""
+    name, *others = arguments
+    result = CliRunner().invoke(main, [name, str(shop.lake.file), *others])
+    assert result.exit_code == 0, (arguments, result.output)
+    return result.output
+
+
+@pytest.mark.exhaustive
+def test_by_hand(shop):
+    """A lost state is concluded again; and a load that the service has compacted is taken out by its rows."""
+    for number in (1, 2):
+        shop.bring(f"id,at\n{number},{number}\n")
+        shop.load(f"j{number}")
+    for key in [key for key in shop.lake.aws.objects(BUCKET) if key.endswith("/public.events/state.json")]:
+        shop.lake.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    assert "2 committed loads, the last one j2" in run(shop, "rebuild", "public.events", "--reason", "lost")
+    assert "all as the load left it" in run(shop, "verify", "j1", "--rows")
+    events = load_catalog("own", **shop.catalog.make_options(), **stores(shop.lake.aws)).load_table(
+        ("public", "events")
+    )
+    events.overwrite(events.scan().to_arrow())
+    shop.catalog.pass_time(EXPIRED)
+
+    def undo(*, rewrite: bool) -> None:
+        choices = Choices("a drill", keep_cursor=True, rewrite=rewrite)
+        Undo(shop.pipeline, "j1", choices, tables=["public.events"]).run()
+
+    with pytest.raises(SpecInvalidError, match="compaction has 1 of its 1 file"):
+        undo(rewrite=False)
+    undo(rewrite=True)
+    assert shop.rows()["events"] == [(2, 2)]
