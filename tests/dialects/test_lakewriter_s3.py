@@ -389,6 +389,14 @@ def test_keys_of_other_destinations(tmp_path):
         load_spec(lake(tmp_path, top={"delta_encodings": True}))
 
 
+def test_a_file_for_a_continuous_run_says_what_that_refuses(tmp_path):
+    """Every command that reads the file says so, ``check`` and ``plan`` too; single loads take it."""
+    entry = TABLE | {"cursor": "at"}
+    (warning,) = load_spec(lake(tmp_path, entry, top={"checkpoint": "cp"})).warnings
+    assert "has a cursor; a continuous run uses its checkpoint. Leave cursor out" in warning
+    assert load_spec(lake(tmp_path, entry)).warnings == ()
+
+
 SQL: list[tuple[dict[str, Any], str, list[str]]] = [
     # settings, engine, the statements for the table
     ({}, "duckdb", [

@@ -62,7 +62,7 @@ from lakewriter.spec.pairs import NEW_FILES, find_refusals
 from lakewriter.spec.readers import ReaderName
 from lakewriter.spec.repetition import REPEATED, Cell, Fail, find_way
 from lakewriter.spec.specification import MIB, Limits, RefreshRules, Spec, UndoRules
-from lakewriter.spec.streamable import note_stream_options
+from lakewriter.spec.streamable import list_refused, note_stream_options
 from lakewriter.spec.table_spec import TableSpec
 
 if TYPE_CHECKING:
@@ -275,6 +275,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
             *spec.warnings,
             *_list_option_notes(spec, is_streamed=file.checkpoint is not None),
             *merged,
+            *(f"{each.message} {each.remedy}" for each in list_refused(spec) if file.checkpoint is not None),
             *_warn_of_changed_keys(file, document),
         ),
     }

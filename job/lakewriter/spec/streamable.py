@@ -46,6 +46,12 @@ def unfit(spec: Spec) -> Iterator[SpecInvalidError]:
             require_read(table)
         except SpecInvalidError as error:
             yield error
+    yield from list_refused(spec)
+
+
+def list_refused(spec: Spec) -> Iterator[SpecInvalidError]:
+    """Yield an error for each setting of a table that a continuous run refuses."""
+    for table in spec.tables:
         for setting, refusal in CONTINUOUS.items():
             if has(table, setting):
                 yield SpecInvalidError(refusal.says.format(table=f"table {table.id!r}"), remedy=refusal.remedy)
