@@ -4,10 +4,14 @@ The cases of ``VENDOR`` are those of the vendor's own suite for destinations, ``
 its bulk CDK, by its names.
 """
 
+import itertools
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import patch
 
+import botocore.client
 import pytest
 import yaml
 from pyiceberg.catalog import load_catalog
@@ -21,9 +25,10 @@ from lakewriter.operate.verification import verify_all
 from lakewriter.run.replay import require_replayable
 from tests.load.lakes import read_quarantine
 from tests.load.syncs import CONNECTOR, SyncLake, catalog, record, state, status, stream
+from tests.support.local_tasks import local_session
 
 pytestmark = pytest.mark.spark
-
+CALL = "_make_api_call"
 INTEGER, TEXT, TIME = {"type": "integer"}, {"type": "string"}, {"type": "string", "format": "date-time"}
 DEDUPED: dict[str, Any] = {"destination_sync_mode": "append_dedup", "primary_key": [["id"]]}
 
@@ -39,12 +44,12 @@ class Streams:
         self.lake, self.number = SyncLake(folder, aws, spark), 0
         self.top: dict[str, Any] = {}
 
-    def write(self, configured: dict[str, Any], **source: Any) -> None:
+    def write(self, *configured: dict[str, Any], **source: Any) -> None:
         destination = {
             "type": "lakewriter-s3", "location": "s3://acme-lake/data", "region": "us-east-1", "catalog": "iceberg",
             "tracking": ["load_id", "deleted"],
         }  # fmt: skip
-        streams = {"source": {"catalog": catalog(configured)} | source}
+        streams = {"source": {"catalog": catalog(*configured)} | source}
         content = {"pipeline": "p", "destination": destination} | streams | self.top
         self.lake.file.write_text(yaml.safe_dump(content), "utf-8")
 
@@ -58,12 +63,12 @@ class Streams:
         self.write(configured, messages=path)
         return self.lake.load(job or f"job-{self.number}")
 
-    def table(self):
+    def table(self, name: str = "users"):
         settings = {"s3.endpoint": self.lake.aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
-        return load_catalog("own", type="glue", **settings).load_table(("public", "users"))
+        return load_catalog("own", type="glue", **settings).load_table(("public", name))
 
-    def rows(self, *names: str) -> list[Any]:
-        rows = self.table().scan().to_arrow().to_pylist()
+    def rows(self, *names: str, table: str = "users") -> list[Any]:
+        rows = self.table(table).scan().to_arrow().to_pylist()
         return sorted(tuple(row.get(name) for name in names) if names[1:] else row[names[0]] for row in rows)
 
     def undo(self, job: str):
@@ -162,6 +167,9 @@ def test_a_truncating_refresh_replaces_rows_once_it_is_whole(users):
     users.sync(of_generation(13, 0), {"id": 45, "name": "third"}, job="last")
     assert users.rows("id", "name") == [(42, "third"), (44, "b"), (45, "third")]
     assert users.differences() == []
+    users.write(of_generation(14, 14), messages="3.jsonl")
+    [planned] = users.lake.plan()
+    assert planned.catalog[-1] == "replace all rows that it has, once the stream is complete"
     # Taken back to before the refresh, the generation replaces rows once more.
     for job in ("last", "later", "whole"):
         users.undo(job)
@@ -219,6 +227,36 @@ def test_a_connector_begins_a_refresh_anew_that_did_not_end(users, tmp_path):
     assert [one and one[0]["stream"]["stream_state"] for one in given] == [None, None, None, {"cursor": 2}]
 
 
+def test_a_refresh_beside_a_stream_that_goes_on(users):
+    """A source of change data says one state for all streams: both are loaded up to it, or neither."""
+    orders = of_generation(1, 0)
+    orders["stream"] = orders["stream"] | {"name": "orders"}
+
+    def load(job: str, generation: int, ends: str) -> str:
+        own = [{"stream_descriptor": {"name": name, "namespace": "public"}} for name in ("users", "orders")]
+        shared = {"type": "GLOBAL", "global": {"shared_state": {"lsn": job}, "stream_states": own}}
+        rows = [{"id": 1, "name": job}, {"id": 2 + generation, "name": job}]
+        said = [
+            *(record(name, row) for row in rows for name in ("users", "orders")),
+            {"type": "STATE", "state": shared}, status("users", ends), status("orders", "COMPLETE"),
+        ]  # fmt: skip
+        path = users.lake.messages(*said, name=f"{job}.jsonl")
+        users.write(of_generation(generation, generation if generation > 1 else 0), orders, messages=path)
+        return str(users.lake.load(job).status)
+
+    before = [(1, "a"), (3, "a")]
+    assert load("a", 1, "COMPLETE") == "done"
+    assert load("b", 2, "INCOMPLETE") == "failed"
+    assert [users.rows("id", "name", table=name) for name in ("users", "orders")] == [before, before]
+    assert load("c", 2, "COMPLETE") == "done"
+    assert users.rows("id", "name") == [(1, "c"), (4, "c")]
+    assert users.rows("id", "name", table="orders") == [(1, "c"), (3, "a"), (4, "c")]
+    # No part of the next sync replaces rows: up to its last state it is loaded, and both go on behind it.
+    assert load("d", 2, "INCOMPLETE") == "failed"
+    assert users.rows("id", "name") == [(1, "d"), (4, "d")]
+    assert users.differences() == []
+
+
 LOG = {"_ab_cdc_deleted_at": TEXT, "name": TEXT}
 # The types of a connector's releases, and places in them: the first two of each stand in the order of the log.
 PLACES = {
@@ -263,6 +301,48 @@ def test_bad_records_are_kept_out(users):
     users.write(stream("users", PLAIN, **DEDUPED), messages="m.jsonl")
     with pytest.raises(SpecInvalidError, match="newer than others by their arrival"):
         require_replayable(users.lake.spec, users.lake.spec.tables[0])
+
+
+class Killed(BaseException):
+    """The process is gone: no further call reaches a service."""
+
+
+def kill(number: int, load: Callable[[], Any]) -> bool:
+    """Let a load's process die at a call; return False where it had fewer calls."""
+    calls, call = itertools.count(1), getattr(botocore.client.BaseClient, CALL)
+
+    def counted(client: Any, operation: str, arguments: Any) -> Any:
+        if next(calls) > number:
+            raise Killed
+        return call(client, operation, arguments)
+
+    with patch.object(botocore.client.BaseClient, CALL, counted):
+        try:
+            load()
+        except Killed:
+            return True
+    return next(calls) > number + 1
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("first", range(10))
+def test_a_replacing_sync_that_is_killed(tmp_path, aws, bucket, first):
+    """At every tenth call: readers see the generation before it or all of it, and the same load again ends it."""
+    users, is_killed = Streams(tmp_path, aws, local_session(2)), True
+    users.sync(of_generation(1, 0), {"id": 9, "name": "x"}, job="start")
+    generations = itertools.count(2)
+    while is_killed:
+        number = next(generations)
+        configured, before = of_generation(number, number), users.rows("id", "name")
+        said = [{"id": key, "name": f"{name}{number}"} for key, name in ((1, "a"), (1, "b"), (2, "c"), (2, "d"))]
+        is_killed = kill(first + 10 * (number - 2), lambda: users.sync(configured, *said, job=f"g{number}"))  # noqa: B023
+        whole = [(1, f"b{number}"), (2, f"d{number}")]
+        assert users.rows("id", "name") in (before, whole)
+        assert users.sync(configured, *said, job=f"g{number}").status == "done"
+        assert users.rows("id", "name") == whole
+        users.sync(configured, {"id": 1, "name": "merged"}, job=f"m{number}")
+        assert users.rows("id", "name") == [whole[1], (1, "merged")][::-1]
+    assert users.differences() == []
 
 
 REFUSED = [

@@ -248,6 +248,41 @@ def test_a_run_merges_files(tmp_path, aws, bucket, spark, changes):
     ]
 
 
+CLOCK = "concat(substr(_meta.uuid, 16, 3), substr(_meta.uuid, 10, 4), substr(_meta.uuid, 1, 8))"
+
+
+def test_documents_of_a_collection(tmp_path, aws, bucket, spark):
+    """Merged by the collection's key, in the order of the clock in ``/_meta/uuid``, as ``/_meta/op`` says."""
+
+    def document(key: int, clock: int, v: str, op: str) -> dict[str, Any]:
+        uuid = f"{clock & 0xFFFFFFFF:08x}-{clock >> 32 & 0xFFFF:04x}-1{clock >> 48:03x}-8000-000000000000"
+        return {"id": key, "v": v, "_meta": {"op": op, "uuid": uuid}}
+
+    now = 0x1F0CAFE12345678
+    lake = Merged(tmp_path, aws, spark)
+    documents = {
+        "format": "json",
+        "path": "in",
+        "columns": "id bigint, v string, _meta struct<op: string, uuid: string>",
+    }
+    lake.describe(
+        read={
+            "sql": f"SELECT id, v, _meta.op AS op, CAST(conv({CLOCK}, 16, 10) AS BIGINT) AS at FROM documents",
+            "views": {"documents": documents},
+        },
+        deleted="op = 'd'",
+        columns={},
+    )
+    lake.documents("in/a.json", [document(1, now, "a", "c"), document(2, now, "a", "c")])
+    with lake.running():
+        lake.until(0, "crm.users")
+        # The highest parts of a clock stand last in a text.
+        late = [document(1, now + (1 << 32), "b", "u"), document(1, now + 0xF, "late", "u")]
+        lake.documents("in/b.json", [*late, document(2, now + 1, "a", "d")])
+        lake.until(1, "crm.users")
+    assert lake.read_rows() == [(1, now + (1 << 32), "b")]
+
+
 @pytest.mark.parametrize(
     ("fails", "step"), [(False, "compacted: "), (True, "note: not compacted; tried again in 1 s: ")]
 )

@@ -158,7 +158,7 @@ def adopt_streams(spec: Spec, clients: Clients, adoption: Adoption) -> dict[str,
 def find_files(spec: Spec, clients: Clients) -> tuple[LeftFiles, ...]:
     """Look for the files of each table, and who has written them. Streams of messages have numbers."""
     pipeline, left_files = Pipeline.open(spec, clients), list[LeftFiles]()
-    streams = {table.id for table in spec.tables if table.stream is not None}
+    streams = {table.id for table in spec.tables if table.stream is not None and not table.stream.at_once}
     owned = find_adoptable(spec, clients, lambda _: "", lambda _: "").streams if streams else ()
     for stream in owned:
         if stream.stream in streams:

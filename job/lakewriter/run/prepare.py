@@ -33,6 +33,7 @@ from lakewriter.naming import AS_IN_SOURCE, AS_TEXT, NORMALISED
 from lakewriter.receipt import Cursor, GivenName, InferredType, Origin
 from lakewriter.records.state import TableState
 from lakewriter.report import join_first
+from lakewriter.run.resumption import keeps_rows
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.contract import find_columns_to_discard, require_types
 from lakewriter.shape.conversion import normalise_names
@@ -105,6 +106,8 @@ def prepare(
         changes = tuple(in_place.describe_changes(shape.schema, shape.partition))
         if table.latest is not None:
             changes = (*changes, f"name the new files, instead of those before, in {table.latest}")
+        if table.stream is not None and table.stream.at_once and not keeps_rows(table, state.sync, continues=False):
+            changes = (*changes, "replace all rows that it has, once the stream is complete")
         if isinstance(shape, ShapePlan):
             is_numbered = shape.ordinal is not None or (feed.is_in_order and shape.loses_order)
             has_ordinals = shape.merged_by is not None and is_numbered
