@@ -275,7 +275,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
             *spec.warnings,
             *_list_option_notes(spec, is_streamed=file.checkpoint is not None),
             *merged,
-            *(f"{each.message} {each.remedy}" for each in list_refused(spec) if file.checkpoint is not None),
+            *(f"{error.message} {error.remedy}" for error in list_refused(spec) if file.checkpoint is not None),
             *_warn_of_changed_keys(file, document),
         ),
     }
