@@ -296,6 +296,17 @@ def test_a_later_attempt_aborts_what_was_noted(managed):
     assert (managed.control.left, managed.catalog.rule.refused) == ([], [])
 
 
+def test_an_upload_that_cannot_be_aborted_is_named(managed):
+    """In the bucket that it is in."""
+    managed.table.ready("a", ROWS.schema)
+    begin(managed, FIRST)
+    stage(managed, FIRST)
+    managed.aws.deny("s3:AbortMultipartUpload")
+    begin(managed, SECOND)
+    (note,) = managed.control.left
+    assert f"s3:AbortMultipartUpload on s3://{managed.bucket}/data/a1.parquet was denied" in note
+
+
 def test_an_attempt_aborts_what_it_leaves(managed):
     """Of a task that Spark ran twice the driver has no receipt; and one that gives up leaves none."""
     managed.table.ready("a", ROWS.schema)

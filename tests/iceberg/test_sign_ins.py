@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from werkzeug import Response
 
+from lakewriter.aws import Clients
 from lakewriter.commit.iceberg.catalog_vendor import find_vendor
 from lakewriter.errors import CatalogFailedError, CatalogUnauthorizedError
 from lakewriter.records.changes import parse_intent
@@ -102,6 +103,18 @@ def test_refused_signatures(aws, bucket, wrong, said, word):
         with pytest.raises(CatalogUnauthorizedError, match=said) as caught:
             table.ready("a", ROWS.schema)
         assert word in caught.value.remedy
+
+
+def test_the_whole_request_is_signed(signed, monkeypatch):
+    """The catalogs of tests take no signature of another request."""
+    sign = Clients.sign
+
+    def sign_another(clients, service, method, url, headers, body):
+        return sign(clients, service, method, f"{url}&more=1", headers, body)
+
+    monkeypatch.setattr(Clients, "sign", sign_another)
+    with pytest.raises(CatalogUnauthorizedError, match="does not match"):
+        Table(signed.aws, signed).ready("a", ROWS.schema)
 
 
 @pytest.mark.parametrize("name", ["oauth", "token", "sigv4"])

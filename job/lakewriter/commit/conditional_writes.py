@@ -139,6 +139,7 @@ class S3Store:
             key,
             lambda: self._data_clients.s3.abort_multipart_upload(**where),
             accept=("NoSuchUpload",),
+            bucket=bucket,
         )
 
     def delete(self, key: str, etag: str | None = None) -> None:
@@ -224,15 +225,17 @@ class S3Store:
         conflict = isinstance(error, aws.ClientError) and aws.read_status(error) == 409
         return Unclear(str(explained)) if explained.transient or conflict else explained
 
-    def _ask(self, action: str, key: str, call: Callable[[], Any], accept: tuple[str, ...] = ()) -> Any:
+    def _ask(
+        self, action: str, key: str, call: Callable[[], Any], accept: tuple[str, ...] = (), bucket: str = ""
+    ) -> Any:
         try:
             return call()
         except aws.ClientError as error:
             if aws.read_error_code(error) in accept:
                 return None
-            raise self._explain(error, action, key) from error
+            raise self._explain(error, action, key, bucket) from error
         except aws.BotoCoreError as error:
-            raise self._explain(error, action, key) from error
+            raise self._explain(error, action, key, bucket) from error
 
     def _paginate(self, clients: aws.Clients, operation: str, **arguments: Any) -> Any:
         # botocore builds a class and its documentation for every paginator, so each is kept.
@@ -245,11 +248,13 @@ class S3Store:
         while (page := self._ask(action, key, lambda: next(turn, None))) is not None:
             yield page
 
-    def _explain(self, error: aws.BotoCoreError | aws.ClientError, action: str, key: str) -> LakeError:
-        return aws.explain(error, doing=self._describe_call(action, key), access=self._clients.access)
+    def _explain(
+        self, error: aws.BotoCoreError | aws.ClientError, action: str, key: str, bucket: str = ""
+    ) -> LakeError:
+        return aws.explain(error, doing=self._describe_call(action, key, bucket), access=self._clients.access)
 
-    def _describe_call(self, action: str, key: str) -> str:
-        return f"s3:{action} on s3://{self._bucket}/{key}"
+    def _describe_call(self, action: str, key: str, bucket: str = "") -> str:
+        return f"s3:{action} on s3://{bucket or self._bucket}/{key}"
 
 
 def _read_composite_checksum(answer: Any) -> str:
