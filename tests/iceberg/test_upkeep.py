@@ -4,15 +4,22 @@ Shapes of configurations: https://docs.aws.amazon.com/glue/latest/webapi/API_Tab
 properties: https://iceberg.apache.org/docs/latest/configuration/#table-behavior-properties
 """
 
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
 import pytest
+import yaml
 
 from lakewriter.commit.iceberg.glue_optimizers import MARK, Optimizers, find_faults
+from lakewriter.commit.iceberg.s3_tables_upkeep import make_snapshot_settings
+from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.records.state import TableState
 from lakewriter.spec.catalogs import GlueService, IcebergCatalog
 from lakewriter.spec.maintenance import Maintenance
 from tests.doctor.pipeline import abort_after, checked, spec
 from tests.iceberg.commits import Table
+from tests.infra.destination.test_table_bucket import lake as in_table_bucket
 from tests.support.open_catalog import OpenCatalog
 from tests.support.server import StrictAws
 
@@ -170,7 +177,7 @@ def test_another_catalog_gets_the_properties(aws: StrictAws, bucket: str) -> Non
         assert expire(table) == EXPIRE
 
 
-AGAIN = "Remove the table's property 'lakewriter-maintenance': the next load sets its optimizers again."
+AGAIN = "Remove the table's property 'lakewriter-maintenance': the next load sets its upkeep again."
 FAULTS = [
     # what Glue has, what `lakewriter check` says, what to do
     (
@@ -224,3 +231,22 @@ def test_orphans_are_older_than_any_upload(aws: StrictAws, bucket: str, days: in
     abort_after(aws, days)
     wanted = spec().model_copy(update={"catalog": IcebergCatalog(service=GlueService()), "maintenance": ALL})
     assert checked(wanted)["lifecycle"].status == status
+
+
+OF_S3_TABLES: list[tuple[dict[str, Any], int]] = [
+    # what the file says, and the days that the service is to keep snapshots
+    ({}, 30),
+    ({"keep_loads_days": 60}, 60),
+    ({"maintenance": {"expire_snapshots_days": 7}}, 7),
+    ({"maintenance": {"keep_snapshots": 3}, "keep_loads_days": 10}, 10),
+]
+
+
+@pytest.mark.parametrize(("top", "days"), OF_S3_TABLES)
+def test_s3_tables_keeps_snapshots_as_long_as_records(tmp_path: Path, top: dict[str, Any], days: int) -> None:
+    (tmp_path / "lake.yaml").write_text(yaml.safe_dump(in_table_bucket() | top), "utf-8")
+    maintenance = load_spec(tmp_path / "lake.yaml").maintenance
+    assert maintenance is not None
+    kept = top.get("maintenance", {}).get("keep_snapshots", 1)
+    wanted = {"maxSnapshotAgeHours": 24 * days, "minSnapshotsToKeep": kept}
+    assert make_snapshot_settings(maintenance) == {"icebergSnapshotManagement": wanted}

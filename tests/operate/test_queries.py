@@ -5,6 +5,7 @@ from typing import Any, get_args
 
 import pytest
 import sqlglot
+import yaml
 from sqlglot import exp
 
 from lakewriter.dialects.lake_yaml import load_spec
@@ -342,3 +343,50 @@ def test_settings_of_trino(tmp_path, destination):
         f"CREATE TABLE t (a INT) {query.sql.partition(connector + chr(10))[2]}", dialect="trino"
     )
     assert {str(each.this.name) for each in properties.find_all(exp.Property)} >= {"fs.native-s3.enabled", "s3.region"}
+
+
+TABLE_BUCKET = "arn:aws:s3tables:us-east-1:123456789012:bucket/acme-tables"
+S3_TABLES = {
+    "type": "lakewriter-s3", "location": "s3://acme-lake/production", "region": "us-east-1", "database": "shop",
+    "catalog": "s3_tables", "table_bucket_arn": TABLE_BUCKET,
+}  # fmt: skip
+IN_TABLE_BUCKET: list[tuple[str, list[str], list[str]]] = [
+    # engine, what it is told once, and what it selects from
+    # https://docs.aws.amazon.com/glue/latest/dg/enable-s3-tables-catalog-integration.html
+    ("athena", ["-- aws glue create-catalog --region us-east-1 --name s3tablescatalog --catalog-input '",
+                '"Identifier": "arn:aws:s3tables:us-east-1:123456789012:bucket/*", "ConnectionName": "aws:s3tables"'],
+     ['FROM "s3tablescatalog/acme-tables".shop.orders']),
+    # the tables' buckets have names of the service's
+    ("duckdb", ["    REGION 'us-east-1'\n);", f"ATTACH '{TABLE_BUCKET}' AS lake (\n    TYPE iceberg,\n    ENDPOINT "
+                "'s3tables.us-east-1.amazonaws.com/iceberg',\n    AUTHORIZATION_TYPE 'sigv4'"],
+     ['FROM "lake"."shop"."orders"']),
+    ("redshift", ["DATABASE 'shop'\nCATALOG_ID '123456789012:s3tablescatalog/acme-tables'\nREGION 'us-east-1'"],
+     ['FROM "shop"."orders"']),
+    ("spark", ["lake.rest.signing-name` = `s3tables`", "lake.rest-metrics-reporting-enabled` = `false`",
+               f"lake.warehouse` = `{TABLE_BUCKET}`"], ["FROM `lake`.`shop`.`orders`"]),
+    # https://trino.io/docs/current/object-storage/metastores.html
+    ("trino", ["\"iceberg.rest-catalog.view-endpoints-enabled\" = 'false'",
+               f"\"iceberg.rest-catalog.warehouse\" = '{TABLE_BUCKET}'"], ["FROM lake.shop.orders"]),
+    # https://docs.snowflake.com/en/user-guide/tables-iceberg-configure-catalog-integration-rest-s3tables
+    ("snowflake", ["CATALOG_NAMESPACE = 'shop'\nREST_CONFIG = (\nCATALOG_URI = "
+                   "'https://s3tables.us-east-1.amazonaws.com/iceberg'\nCATALOG_API_TYPE = AWS_S3TABLES\nCATALOG_NAME "
+                   f"= '{TABLE_BUCKET}'\nACCESS_DELEGATION_MODE = VENDED_CREDENTIALS\n)\nREST_AUTHENTICATION = (\n"
+                   "TYPE = SIGV4\nSIGV4_IAM_ROLE = '<role>'\nSIGV4_SIGNING_REGION = 'us-east-1'\n)\nENABLED = TRUE;",
+                   "DESCRIBE CATALOG INTEGRATION shop_rest_catalog_int;"], ["CATALOG_TABLE_NAME = 'orders';"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("engine", "setup", "source"), IN_TABLE_BUCKET)
+def test_a_table_bucket(tmp_path, engine, setup, source):
+    path = tmp_path / "lake.yaml"
+    content = {"pipeline": "shop", "destination": S3_TABLES, "tables": [{"table": "orders", "read": READ}]}
+    path.write_text(yaml.safe_dump(content), "utf-8")
+    spec = load_spec(path)
+    written = write_queries(spec, [Engine(engine)])
+    once, of_table = (
+        "\n".join(query.sql for query in written if (query.table == "all") is all_) for all_ in (True, False)
+    )
+    assert [part for part in setup if part not in once] == []
+    assert [part for part in source if part not in of_table] == []
+    assert "SCOPE" not in once
+    assert Engine(engine) in list_engines(spec)

@@ -22,6 +22,7 @@ from tests.infra.destination.test_table_bucket import lake as content
 from tests.policy.lakes import ARNS, KEY
 from tests.policy.test_decisions import KEY_POLICY
 from tests.support.iam import Policies, Request, simulate
+from tests.support.recording import known_calls
 
 BUCKET_LEVEL = {"GetTableBucket", "ListNamespaces", "CreateNamespace", "GetTableBucketMaintenanceConfiguration"}
 """Actions without the condition key of a namespace, by the service's page."""
@@ -93,6 +94,16 @@ def test_each_role_calls_its_operations(tmp_path: Path, who: Who, operations: li
         assert decide(found, of_tables, OTHERS) == []
     assert decide(found, of_tables, ("elsewhere", "orders")) == []
     assert decide(found, operations, OURS, arn=f"{ARN}-2") == []
+
+
+def test_a_load_may_call_what_it_was_seen_to_call(tmp_path: Path) -> None:
+    calls = [call for call in known_calls() if call.action.startswith("s3tables:")]
+    assert len(calls) >= 4
+    decisions = simulate(
+        [Request(call.action, call.resource, dict(call.context)) for call in calls],
+        Policies(documents(tmp_path, Who.JOB)),
+    )
+    assert [call for call, decision in zip(calls, decisions, strict=True) if not decision.allowed] == []
 
 
 def test_nothing_is_allowed_that_no_operation_asks_for(tmp_path: Path) -> None:

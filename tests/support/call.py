@@ -1,6 +1,7 @@
 """One HTTP request to the embedded AWS, read as the IAM action it needs, and the answers it can get."""
 
 import json
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qs, parse_qsl
@@ -22,6 +23,12 @@ _QUERY: Final = ("iam", "sts")
 
 _JSON: Final = ("glue", "secretsmanager", "ssm")
 """Services whose requests and answers are JSON, the operation in a header."""
+
+_S3_TABLES: Final = "s3tables"
+_TABLE_PATH: Final = re.compile(
+    r"/(bucket|table)s/(arn:[^/]+/[^/]+)(?:/([0-9a-z_]+)/([0-9a-z_]+))?(/maintenance)?(?:/(\w+))?"
+)
+"""https://docs.aws.amazon.com/AmazonS3/latest/API/API_Operations_Amazon_S3_Tables.html"""
 
 # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
 _BUCKET_ACTIONS: Final = {
@@ -127,7 +134,7 @@ class Call:
 
     def error(self, status: int, code: str, message: str) -> Answer:
         """An error as this call's service words it."""
-        if self.service in _JSON:
+        if self.service in (*_JSON, _S3_TABLES):
             return _json_error(status, code, message)
         if self.service in _QUERY:
             return _query_error(status, code, message)
@@ -153,7 +160,8 @@ def read_call(environ: dict[str, Any]) -> Call:
         return _json_call(common)
     if service in _QUERY:
         return _query_call(common)
-    return _s3_call(common, environ["PATH_INFO"].encode("latin-1").decode())
+    path = environ["PATH_INFO"].encode("latin-1").decode()
+    return _s3_tables_call(common, path) if service == _S3_TABLES else _s3_call(common, path)
 
 
 def make_glue_call(operation: str, document: dict[str, Any], access_key: str) -> Call:
@@ -187,6 +195,20 @@ def _s3_call(common: dict[str, Any], path: str) -> Call:
     source = common["headers"].get("x-amz-copy-source", "").lstrip("/")
     also = (("s3:GetObject", f"arn:aws:s3:::{source}"),) if source else ()
     return Call(action=f"s3:{action}", resources=resources, bucket=bucket, key=key, document={}, also=also, **common)
+
+
+def _s3_tables_call(common: dict[str, Any], path: str) -> Call:
+    """Read a call on one table bucket, or on one of its tables, whose ARN has an id; others are moto's."""
+    found = _TABLE_PATH.fullmatch(path)
+    if found is None:
+        return Call(action="s3tables:Unknown", resources=("*",), bucket="", key="", document={}, **common)
+    kind, arn, namespace, name, upkeep, of = found.groups()
+    of_bucket = "Bucket" if kind == "bucket" else ""
+    action = f"s3tables:{common['method'].capitalize()}Table{of_bucket}{'MaintenanceConfiguration' if upkeep else ''}"
+    document = {"arn": arn, "namespace": namespace, "name": name, "type": of}
+    document |= json.loads(common["body"] or b"{}")
+    resources = (f"{arn}/table/1a2b" if name else arn,)
+    return Call(action=action, resources=resources, bucket="", key="", document=document, **common)
 
 
 def _json_call(common: dict[str, Any]) -> Call:

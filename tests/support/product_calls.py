@@ -21,6 +21,7 @@ DEMO_NAMES: Final = {
     "iam:role": "arn:aws:iam::123456789012:role/LakeWriter",
     "secretsmanager:secret": "arn:aws:secretsmanager:us-east-1:123456789012:secret:warehouse-AbCdEf",
     "ssm:parameter": "arn:aws:ssm:us-east-1:123456789012:parameter/lake/external-id",
+    "s3tables:bucket": "arn:aws:s3tables:us-east-1:123456789012:bucket/acme-tables",
 }
 
 _PREFIXES: Final = ("data/production", "lake", "data")
@@ -94,6 +95,8 @@ def patterns(call: Call) -> Iterator[Pattern]:
         yield from _s3_patterns(call)
     else:
         context = {"sts:ExternalId": "EXTERNAL-ID"} if "ExternalId" in call.document else {}
+        if call.document.get("namespace"):
+            context = {"s3tables:namespace": "shop", "s3tables:tableName": "orders"}
         for action, resource in call.needs:
             yield Pattern(action, _resource(resource), tuple(context.items()))
 
@@ -188,7 +191,7 @@ def _resource(arn: str) -> str:
     service, name = arn.split(":")[2], arn.split(":", 5)[5]
     kind = re.split("[:/]", name)[0]
     if service != "glue":
-        return DEMO_NAMES[f"{service}:{kind}"]
+        return DEMO_NAMES[f"{service}:{kind}"] + ("/table/1a2b" if "/table/" in name else "")
     return f"arn:aws:glue:us-east-1:123456789012:{_in_catalog(kind, name)}"
 
 

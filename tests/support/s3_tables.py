@@ -66,6 +66,7 @@ class S3TablesCatalog(SignedCatalog):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.aws.interceptors.append(self.rule)
+        self.aws.table_upkeep.buckets[self.warehouse] = {"unreferencedDays": 31, "nonCurrentDays": 30}
         self._ages: dict[tuple[str, str], timedelta] = {}
 
     def make_service(self, **other: str) -> AnyRestService:

@@ -23,6 +23,7 @@ from tests.support.denials import Denials, outcomes
 from tests.support.faults import ConnectionDroppedError, Rule, Times, chain, drop
 from tests.support.quick_moto import ask_directly, ask_quickly
 from tests.support.sts_rules import Role, Sts
+from tests.support.table_upkeep import TableUpkeep
 
 
 class _Dispatcher(DomainDispatcherApplication):
@@ -59,6 +60,7 @@ class StrictAws:
         self._uploads = s3_rules.UploadTimes(self.now)
         self._sts = Sts(self.now)
         self.optimizers = glue_rules.Optimizers()
+        self.table_upkeep = TableUpkeep()
 
     def now(self) -> datetime:
         """The server's time, its skew included."""
@@ -165,6 +167,7 @@ class StrictAws:
         yield glue_rules.check_versions
         yield glue_rules.get_catalog
         yield self.optimizers
+        yield self.table_upkeep
         yield self._sts.assume
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -208,6 +208,11 @@ class Clients:
         return self._get_client("glue", config=make_config())
 
     @property
+    def s3tables(self) -> Any:
+        """S3 Tables in the bucket's region, whose Iceberg endpoint is another one."""
+        return self._get_client("s3tables", config=make_config())
+
+    @property
     def sts(self) -> Any:
         """STS with the destination's own credentials."""
         return self._get_client("sts", config=make_config())

@@ -22,27 +22,27 @@ class Meaning(Enum):
 _CODES: Final[Mapping[Meaning, str]] = {
     Meaning.PASSING: """
         BandwidthLimitExceeded BadDigest BusyException ConcurrentModification ConcurrentModificationException
-        ConditionalRequestConflict EC2ThrottledException FederationSourceRetryableException ForeignAnswer
-        IDPCommunicationError IncompleteBody InternalError InternalFailure InternalServerError InternalServiceError
-        InternalServiceException LimitExceededException OperationAborted OperationTimeoutException
-        PriorRequestNotComplete ProvisionedThroughputExceededException RequestLimitExceeded RequestThrottled
-        RequestThrottledException RequestTimeout RequestTimeoutException ResourceNotReadyException
-        ServerBusy ServiceFailure ServiceUnavailable ServiceUnavailableException SlowDown SlowDownRead SlowDownWrite
-        Throttling ThrottlingException ThrottledException TooManyRequests TooManyRequestsException
-        TransactionInProgressException XMinioServerNotInitialized
+        ConditionalRequestConflict ConflictException EC2ThrottledException FederationSourceRetryableException
+        ForeignAnswer IDPCommunicationError IncompleteBody InternalError InternalFailure InternalServerError
+        InternalServerErrorException InternalServiceError InternalServiceException LimitExceededException
+        OperationAborted OperationTimeoutException PriorRequestNotComplete ProvisionedThroughputExceededException
+        RequestLimitExceeded RequestThrottled RequestThrottledException RequestTimeout RequestTimeoutException
+        ResourceNotReadyException ServerBusy ServiceFailure ServiceUnavailable ServiceUnavailableException SlowDown
+        SlowDownRead SlowDownWrite Throttling ThrottlingException ThrottledException TooManyRequests
+        TooManyRequestsException TransactionInProgressException XMinioServerNotInitialized
     """,
     Meaning.EXPIRED: "ExpiredToken ExpiredTokenException TokenRefreshRequired",
     Meaning.CLOCK: "RequestExpired RequestInTheFuture RequestTimeTooSkewed XAmzDateTooSkewed",
     Meaning.WRONG_KEYS: """
         AuthFailure CredentialsNotSupported IncompleteSignature IncompleteSignatureException InvalidAccessKeyId
         InvalidAccessKeyIdException InvalidClientTokenId InvalidSecurity InvalidSignatureException InvalidToken
-        MissingAuthenticationToken MissingAuthenticationTokenException MissingSecurityHeader
-        SignatureDoesNotMatch UnrecognizedClientException
+        MissingAuthenticationToken MissingAuthenticationTokenException MissingSecurityHeader SignatureDoesNotMatch
+        UnrecognizedClientException
     """,
     Meaning.DENIED: """
-        403 AccessDenied AccessDeniedException AccountProblem AllAccessDisabled GlueEncryptionException
-        InvalidObjectState InvalidPayer NotSignedUp OptInRequired RegionDisabledException UnauthorizedAccess
-        UnauthorizedAccessError UnauthorizedOperation
+        403 AccessDenied AccessDeniedException AccountProblem AllAccessDisabled ForbiddenException
+        GlueEncryptionException InvalidObjectState InvalidPayer NotSignedUp OptInRequired RegionDisabledException
+        UnauthorizedAccess UnauthorizedAccessError UnauthorizedOperation
     """,
     Meaning.ELSEWHERE: """
         301 307 308 AuthorizationHeaderMalformed IllegalLocationConstraintException PermanentRedirect Redirect
@@ -50,13 +50,12 @@ _CODES: Final[Mapping[Meaning, str]] = {
     """,
     Meaning.NO_BUCKET: "NoSuchBucket",
     Meaning.FINAL: """
-        AlreadyExistsException DecryptionFailure EncryptionTypeMismatch EntityNotFoundException
+        AlreadyExistsException BadRequestException DecryptionFailure EncryptionTypeMismatch EntityNotFoundException
         FederatedResourceAlreadyExistsException FederationSourceException InvalidInput InvalidInputException
         InvalidKeyId InvalidParameterException InvalidRequest InvalidRequestException InvalidStateException
-        InvalidWriteOffset
-        MalformedPolicyDocument NoSuchEntity NoSuchKey NoSuchUpload NotImplemented PackedPolicyTooLarge
-        ParameterNotFound ParameterVersionNotFound ResourceNotFoundException ResourceNumberLimitExceededException
-        TooManyParts ValidationException VersionMismatchException
+        InvalidWriteOffset MalformedPolicyDocument NoSuchEntity NoSuchKey NoSuchUpload NotFoundException
+        NotImplemented PackedPolicyTooLarge ParameterNotFound ParameterVersionNotFound ResourceNotFoundException
+        ResourceNumberLimitExceededException TooManyParts ValidationException VersionMismatchException
     """,
 }
 

@@ -250,7 +250,9 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         lineage = _make_lineage(file, str(document.folder))
         spec = place_catalog(file.catalog_account, _settle_repetition(spec, file), file.maintenance)
         spec = project_partitions(file.projection, spec, file.readers, drops_partitions=file.undo.drop_partitions)
-        maintenance = make_maintenance(file.maintenance, spec, has_checkpoint=file.checkpoint is not None)
+        maintenance = make_maintenance(
+            file.maintenance, spec, has_checkpoint=file.checkpoint is not None, keep_loads_days=file.keep_loads_days
+        )
         interval = _choose_interval(file, spec)
     principal = dialect.principals.get(spec.dialect)
     own_policy = {principal: dialect.policies[spec.dialect]} if principal and spec.dialect in dialect.policies else {}

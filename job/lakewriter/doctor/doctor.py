@@ -56,7 +56,7 @@ def run_checks(
     try:
         probes = [] if refusal is None else [Probe("deployment", partial(_list_refused, refusal))]
         probes += [*access.list_probes(), *objects.list_probes(), *lake.list_probes(), *messages.list_probes()]
-        probes += [*catalog.list_probes(), *_list_iceberg_probes(spec, clients, access.gate)]
+        probes += [*catalog.list_probes(), *_list_iceberg_probes(spec, clients, access.gate, deployment)]
         probes += LineageProbes(spec.lineage).list_probes()
         if deployment is not None:
             probes += PolicyProbes(spec, deployment, clients, access.gate).list_probes()
@@ -73,13 +73,13 @@ def _list_refused(refusal: SpecInvalidError) -> Iterator[Finding]:
         yield Finding("deployment", "failed", problem, "Correct the file: synth refuses it too.", refusal.code)
 
 
-def _list_iceberg_probes(spec: Spec, clients: Clients, gate: str) -> list[Probe]:
+def _list_iceberg_probes(spec: Spec, clients: Clients, gate: str, deployment: Deployment | None) -> list[Probe]:
     if not spec.iceberg:
         return []
     # Imported here, since PyIceberg takes a second to import and most pipelines have no Iceberg table.
     from lakewriter.doctor.iceberg_access import IcebergProbes
 
-    return IcebergProbes(spec, clients, gate).list_probes()
+    return IcebergProbes(spec, clients, gate, (deployment or Deployment()).unreferenced_days).list_probes()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Check that the Iceberg catalog admits the job, and where its tables lie."""
+"""Check that the Iceberg catalog admits the job, where its tables lie, and what it does with them by itself."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,12 +7,15 @@ from typing import Final
 
 from lakewriter import aws
 from lakewriter.commit.iceberg.connection import Connection
-from lakewriter.commit.iceberg.glue_optimizers import Optimizers, find_faults, make_configurations
-from lakewriter.doctor.probe import Finding, Probe, call
-from lakewriter.errors import GlueAccessDeniedError
+from lakewriter.commit.iceberg.glue_optimizers import SET_AGAIN, Optimizers, find_faults, make_configurations
+from lakewriter.commit.iceberg.s3_tables_upkeep import Removal, TableService, find_removal
+from lakewriter.doctor.probe import Finding, Probe, call, find_cause_code
+from lakewriter.errors import BucketNotFoundError, GlueAccessDeniedError, LakeError, LoadGoneError, StagedLostError
 from lakewriter.naming import join_key
 from lakewriter.records.actions import IcebergAction
+from lakewriter.report import format_count
 from lakewriter.spec.catalogs import IcebergService
+from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
@@ -25,11 +28,15 @@ CATALOG_REMEDY: Final = (
 
 @dataclass(frozen=True)
 class IcebergProbes:
-    """Probes of the catalog and of each table in it; ``gate`` is the probe of the credentials."""
+    """Probes of the catalog and of each table in it; ``gate`` is the probe of the credentials.
+
+    A table bucket has to keep what no snapshot names for ``unreferenced_days``.
+    """
 
     spec: Spec
     clients: aws.Clients
     gate: str
+    unreferenced_days: int = Deployment().unreferenced_days
 
     def list_probes(self) -> list[Probe]:
         """List the probes; none without an Iceberg catalog."""
@@ -39,8 +46,10 @@ class IcebergProbes:
         first = [Probe("glue catalog", self.check_glue, (self.gate,))]
         if service.rest is not None:
             first = [Probe("iceberg catalog", partial(self.check_connection, service), (self.gate,))]
+        if service.table_bucket is not None:
+            first.insert(0, Probe("table bucket", partial(self.check_table_bucket, service.table_bucket), (self.gate,)))
         tables = [
-            Probe(f"iceberg table {table.id}", partial(self.check_table, service, table), (self.gate, first[0].name))
+            Probe(f"iceberg table {table.id}", partial(self.check_table, service, table), (self.gate, first[-1].name))
             for table in self.spec.tables
         ]
         return first + tables
@@ -64,6 +73,24 @@ class IcebergProbes:
         """Fetch a token, and the catalog's configuration with it."""
         catalog = Connection(service, self.clients).name
         yield Finding("iceberg catalog", "ok", f"{catalog} lets the job in.")
+
+    def check_table_bucket(self, arn: str) -> Iterator[Finding]:
+        """Look for the table bucket, and at how long it keeps files that no snapshot names: those of a load that waits
+        are not named yet."""
+        name, s3tables = "table bucket", self.clients.s3tables
+        try:
+            call(
+                f"s3tables:GetTableBucket on {arn}",
+                self.spec.access,
+                lambda: s3tables.get_table_bucket(tableBucketARN=arn),
+            )
+        except LakeError as error:
+            if find_cause_code(error) != "NotFoundException":
+                raise
+            remedy = "Check table_bucket_arn for typing errors; or create the table bucket: the stacks do, and no load."
+            yield Finding(name, "failed", f"there is no table bucket {arn}.", remedy, BucketNotFoundError.code)
+            return
+        yield judge_removal(arn, find_removal(self.clients, arn), self.unreferenced_days)
 
     def check_table(self, service: IcebergService, table: TableSpec) -> Iterator[Finding]:
         """Load the table; this also finds a catalog whose region is not the bucket's."""
@@ -94,12 +121,49 @@ class IcebergProbes:
         return Finding(name, "warning", f"{said}.", f"{remedy}.")
 
     def _check_upkeep(self, action: IcebergAction, table: TableSpec, maintenance: Maintenance) -> Iterator[Finding]:
-        """Compare Glue's optimizers with the file, which the first load of the table sets."""
+        """Compare what the catalog does by itself with the file, which the first load of the table sets."""
+        name = f"maintenance of {table.id}"
+        if action.service.table_bucket is not None:
+            yield self._check_snapshots(name, action, table, maintenance)
+            return
         if not make_configurations(maintenance):
             return
-        name = f"maintenance of {table.id}"
         faults = list(find_faults(Optimizers(self.clients, action, maintenance), maintenance))
         for message, remedy in faults:
             yield Finding(name, "warning", message, remedy)
         if not faults:
             yield Finding(name, "ok", "Glue's optimizers are as 'maintenance' has them, and none failed last.")
+
+    def _check_snapshots(self, name: str, action: IcebergAction, table: TableSpec, maintenance: Maintenance) -> Finding:
+        """Compare how long Amazon S3 Tables keeps snapshots with what an undo and ``--as-of`` promise."""
+        days = maintenance.expire_snapshots_days or self.spec.keep_loads_days
+        hours = TableService(self.clients, action, maintenance).find_snapshot_hours()
+        if hours is not None and hours < 24 * days:
+            return Finding(
+                name, "failed", f"Amazon S3 Tables keeps snapshots of {table.id} for {hours} hours, expected "
+                f"{24 * days} or more: a load of {format_count(days, 'day')} ago is to be undone, or read as of it.",
+                SET_AGAIN, LoadGoneError.code,
+            )  # fmt: skip
+        keeps = "every snapshot" if hours is None else f"snapshots for {format_count(hours // 24, 'day')}"
+        return Finding(name, "ok", f"Amazon S3 Tables keeps {keeps} of {table.id}.")
+
+
+def judge_removal(arn: str, removal: Removal | None, least: int) -> Finding:
+    """Report whether a table bucket keeps files that no snapshot names for as long as a load may wait: its files are
+    named once it commits."""
+    name = "table bucket"
+    if removal is None:
+        return Finding(name, "ok", f"{arn} keeps files that no snapshot names.")
+    days = format_count(removal.unreferenced, "day")
+    if removal.unreferenced >= least:
+        more = format_count(removal.noncurrent, "day")
+        return Finding(name, "ok", f"{arn} keeps files that no snapshot names for {days}, and out of sight for {more}.")
+    message = (
+        f"{arn} takes files away that no snapshot names after {days}, and a load may wait for {least - 1} days before "
+        "it commits (deployment.abort_incomplete_uploads_days): it would lose its files."
+    )
+    remedy = (
+        f"Deploy the stacks again, or set unreferencedDays of icebergUnreferencedFileRemoval to {least} or more: 'aws "
+        "s3tables put-table-bucket-maintenance-configuration'."
+    )
+    return Finding(name, "failed", message, remedy, StagedLostError.code)

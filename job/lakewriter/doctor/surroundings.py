@@ -80,6 +80,10 @@ class LakeProbes:
     def check_merged_tables(self) -> Iterator[Finding]:
         """Name the merged tables whose files with deletes nothing removes."""
         names = join_first([table.id for table in self._list_merged()], _MOST_NAMED)
+        if self.spec.table_bucket:
+            message = f"Amazon S3 Tables compacts {names} by itself, and removes files with deletes."
+            yield Finding("merged tables", "ok", message)
+            return
         if self.spec.maintenance is not None and self.spec.maintenance.compact:
             who = "a continuous run" if self.spec.maintenance.by == "run" else "Glue"
             yield Finding("merged tables", "ok", f"{who} compacts {names}, and removes files with deletes.")

@@ -11,7 +11,6 @@ from lakewriter.operate.rest_sign_in import (
     find_sign_in,
 )
 from lakewriter.operate.sql_text import Engine, name_views, quote_name, quote_text, write_secret
-from lakewriter.spec.access import Access
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 
@@ -34,7 +33,7 @@ _CATALOG: Final = "lake"
 
 def write_setup(spec: Spec, account: str) -> list[tuple[str, str]]:
     """Return titles and statements to run once: credentials for the bucket, and the Iceberg catalog."""
-    statements = [(S3_SECRET, _write_s3_secret(spec.access))]
+    statements = [(S3_SECRET, _write_s3_secret(spec))]
     if (service := spec.rest_service) and not describe_unsigned_by_duckdb(service, spec.access.region):
         secret, attached = find_sign_in(service).list_duckdb_options()
         if secret:
@@ -108,28 +107,31 @@ def _write_reader(spec: Spec, table: TableSpec, files: str) -> str:
     return f"{READERS[kind]}({', '.join((files, *_OPTIONS[kind], *hive))})"
 
 
-def write_s3_keys(access: Access, key_id: str, secret: str, token: str | None) -> str:
+def write_s3_keys(spec: Spec, key_id: str, secret: str, token: str | None) -> str:
     """Return the statement with these keys for the bucket; their values are in it."""
     options = [f"KEY_ID {_text(key_id)}", f"SECRET {_text(secret)}"]
-    return _write_s3_options(access, options + ([f"SESSION_TOKEN {_text(token)}"] if token else []))
+    return _write_s3_options(spec, options + ([f"SESSION_TOKEN {_text(token)}"] if token else []))
 
 
-def _write_s3_secret(access: Access) -> str:
+def _write_s3_secret(spec: Spec) -> str:
+    access = spec.access
     if access.access_key_id is None or access.secret_access_key is None:
-        return _write_s3_options(access, ["PROVIDER credential_chain"])
+        return _write_s3_options(spec, ["PROVIDER credential_chain"])
     key_id, secret = (_text(write_secret(key)) for key in (access.access_key_id, access.secret_access_key))
-    return _write_s3_options(access, [f"KEY_ID {key_id}", f"SECRET {secret}"])
+    return _write_s3_options(spec, [f"KEY_ID {key_id}", f"SECRET {secret}"])
 
 
-def _write_s3_options(access: Access, credentials: list[str]) -> str:
-    options = ["TYPE s3", *credentials]
+def _write_s3_options(spec: Spec, credentials: list[str]) -> str:
+    """Write the secret for the bucket; each table of a table bucket lies in a bucket of its own."""
+    access, options = spec.access, ["TYPE s3", *credentials]
     if access.region:
         options.append(f"REGION {_text(access.region)}")
     if access.endpoint:
         url = urlsplit(access.endpoint)
         secure = str(url.scheme == "https").lower()
         options += [f"ENDPOINT {_text(url.netloc + url.path.rstrip('/'))}", "URL_STYLE 'path'", f"USE_SSL {secure}"]
-    options.append(f"SCOPE {_text(f's3://{access.bucket}')}")
+    if not spec.table_bucket:
+        options.append(f"SCOPE {_text(f's3://{access.bucket}')}")
     return _write_statement(f"CREATE OR REPLACE SECRET {DUCKDB_S3_SECRET}", options)
 
 

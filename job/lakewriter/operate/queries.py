@@ -105,10 +105,11 @@ def list_engines(spec: Spec) -> tuple[Engine, ...]:
     if spec.catalog.lists_tables:
         snowflake_too = (Engine.SNOWFLAKE,) if spec.service and spec.service.is_read_by_snowflake else ()
         # Athena and Redshift have no connection to another REST catalog than AWS's own.
-        athena_too = (Engine.ATHENA,) if spec.in_glue else ()
+        is_in_aws = spec.in_glue or spec.table_bucket is not None
+        athena_too = (Engine.ATHENA,) if is_in_aws else ()
         if not spec.catalog.has_entries:
             return (*athena_too, Engine.DUCKDB)
-        redshift_too = (Engine.REDSHIFT,) if spec.in_glue else ()
+        redshift_too = (Engine.REDSHIFT,) if is_in_aws else ()
         return (*snowflake_too, *athena_too, Engine.DUCKDB, *redshift_too, Engine.SPARK, Engine.TRINO)
     is_refreshed = any(table.latest is not None for table in spec.tables)
     athena = () if spec.catalog.is_read_by_files or is_refreshed else (Engine.ATHENA,)

@@ -142,9 +142,7 @@ def _fill_in(query: Query, spec: Spec, clients: aws.Clients) -> str:
         keys = clients.read_keys()
         # Without keys DuckDB looks for some as the printed statement says.
         if keys:
-            return duckdb_sql.write_s3_keys(
-                spec.access, keys["access_key"], keys["secret_key"], keys.get("session_token")
-            )
+            return duckdb_sql.write_s3_keys(spec, keys["access_key"], keys["secret_key"], keys.get("session_token"))
     region = spec.access.region
     sql = _PLACEHOLDER.sub(lambda match: aws.resolve(SecretText(match[1]), region=region).replace("'", "''"), query.sql)
     if unknown := _UNKNOWN.search(sql):

@@ -56,13 +56,18 @@ def refuse_version(job_id: str, snapshot_id: int) -> str:
 def _write_schema(spec: Spec, database: str, role: str) -> str:
     # https://docs.aws.amazon.com/redshift/latest/dg/r_CREATE_EXTERNAL_SCHEMA.html
     region = f"\nREGION {_quote(spec.access.region)}" if spec.access.region else ""
+    # https://docs.aws.amazon.com/redshift/latest/dg/querying-iceberg-s3-tables.html
+    catalog = ""
+    if spec.service and spec.table_bucket:
+        there = f"{spec.table_bucket.split(':')[4]}:{spec.service.federated_catalog}"
+        catalog = f"\nCATALOG_ID {_quote(there)}"
     chain = ""
     if account := spec.access.catalog_account:
         there = f"<a role of account {account} that reads its catalog and trusts the first>"
         chain = f"\nCATALOG_ROLE {_quote(f'{role},{there}')}"
     return (
         f"CREATE EXTERNAL SCHEMA IF NOT EXISTS {quote_name(Engine.REDSHIFT, database)}\n"
-        f"FROM DATA CATALOG\nDATABASE {_quote(database)}{region}\nIAM_ROLE {_quote(role)}{chain};"
+        f"FROM DATA CATALOG\nDATABASE {_quote(database)}{catalog}{region}\nIAM_ROLE {_quote(role)}{chain};"
     )
 
 

@@ -148,7 +148,7 @@ def describe_unsigned_by_duckdb(service: AnyRestService, region: str) -> str:
 
     It takes service and region from the host: github.com/duckdb/duckdb-iceberg, src/storage/authorization/sigv4.cpp
     """
-    if not isinstance(service, SignedService):
+    if not isinstance(service, SignedService | S3TablesService):
         return ""
     host = urlsplit(service.uri).hostname or ""
     if f".{service.signing_name}.{region}." in f".{host}":

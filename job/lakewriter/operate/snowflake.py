@@ -11,7 +11,7 @@ from typing import Final
 from lakewriter.naming import cut, join_key, make_unique, normalise
 from lakewriter.operate.sql_text import Engine, Query, quote_text, write_secret, write_value
 from lakewriter.policy.arns import find_partition
-from lakewriter.spec.catalogs import OAuthService, PolarisService, TokenService
+from lakewriter.spec.catalogs import OAuthService, PolarisService, S3TablesService, TokenService
 from lakewriter.spec.deployment import Deployment, name_destination_stack
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import TableSpec
@@ -23,7 +23,10 @@ _ROLE: Final = "SnowflakeSTORAGEAWSROLEARN"
 _DOTS: Final = "Snowflake takes no bucket whose name has dots for an external volume: take another bucket."
 """https://docs.snowflake.com/en/sql-reference/sql/create-external-volume"""
 
-Readable = PolarisService | OAuthService | TokenService
+_ENTRY: Final = "snowflake"
+"""The entry of ``deployment.trust`` whose role signs for Snowflake."""
+
+Readable = PolarisService | OAuthService | TokenService | S3TablesService
 """The catalogs whose class says that Snowflake reads them."""
 
 _query = partial(Query, engine=Engine.SNOWFLAKE)
@@ -39,6 +42,7 @@ def write_statements(
     note = "-- SYSTEM$LIST_NAMESPACES_FROM_CATALOG may find none in Open Catalog even where there are some.\n"
     setting_up = [
         _query("all", "Create a catalog integration", _write_integration(spec, service, only)),
+        *_write_sign_in_statements(spec, service),
         _query(
             "all",
             "List the catalog's tables",
@@ -49,6 +53,21 @@ def write_statements(
     named = zip(spec.tables, _name_snowflake_tables(spec, only), strict=True)
     of_tables = (query for table, name in named for query in _write_table(spec, service, table, name, only))
     return (*volume, *setting_up, *of_tables)
+
+
+def _write_sign_in_statements(spec: Spec, service: Readable) -> tuple[Query, ...]:
+    """Write what the role that signs for Snowflake has to trust.
+
+    https://docs.snowflake.com/en/user-guide/tables-iceberg-configure-catalog-integration-rest-s3tables
+    """
+    if not isinstance(service, S3TablesService):
+        return ()
+    name = f"DESCRIBE CATALOG INTEGRATION {_name_integration(service, spec)};"
+    title = (
+        f"See whom the role has to trust: have deployment.trust say {{name: {_ENTRY}, access: read, principal: "
+        "AWS_IAM_USER_ARN, external_id: AWS_EXTERNAL_ID}, and deploy"
+    )
+    return (_query("all", title, name),)
 
 
 def _write_volume_statements(spec: Spec, deployment: Deployment, stage: str | None) -> tuple[Query, ...]:
@@ -158,7 +177,10 @@ def _write_trust(user: str | None, external_ids: Sequence[str] | None) -> str:
 def _write_integration(spec: Spec, service: Readable, namespace: str | None) -> str:
     vended = "" if service.takes_roles else "ACCESS_DELEGATION_MODE = VENDED_CREDENTIALS"
     name = f"CATALOG_NAME = {_quote(service.warehouse)}" if service.warehouse else ""
-    note = "-- The catalog has to vend credentials for its tables' files.\n" if vended else ""
+    signed = isinstance(service, S3TablesService)
+    note = "-- The catalog has to vend credentials for its tables' files.\n" if vended and not signed else ""
+    if signed:
+        note = f"-- <role> is the output 'IAM Role ARN ({_ENTRY})' of the destination's stack.\n"
     return note + "\n".join(
         [
             f"CREATE OR REPLACE CATALOG INTEGRATION {_name_integration(service, spec)}",
@@ -167,18 +189,21 @@ def _write_integration(spec: Spec, service: Readable, namespace: str | None) -> 
             *([f"CATALOG_NAMESPACE = {_quote(namespace)}"] if namespace else []),
             "REST_CONFIG = (",
             f"CATALOG_URI = {_quote(service.uri)}",
+            *(["CATALOG_API_TYPE = AWS_S3TABLES"] if signed else []),
             *filter(None, (name, vended)),
             ")",
             "REST_AUTHENTICATION = (",
-            *_list_sign_in_options(service),
+            *_list_sign_in_options(service, spec),
             ")",
             "ENABLED = TRUE;",
         ]
     )
 
 
-def _list_sign_in_options(service: Readable) -> list[str]:
+def _list_sign_in_options(service: Readable, spec: Spec) -> list[str]:
     """Return the options: https://docs.snowflake.com/en/sql-reference/sql/create-catalog-integration-rest"""
+    if isinstance(service, S3TablesService):
+        return ["TYPE = SIGV4", "SIGV4_IAM_ROLE = '<role>'", f"SIGV4_SIGNING_REGION = {_quote(spec.access.region)}"]
     if isinstance(service, TokenService):
         return ["TYPE = BEARER", f"BEARER_TOKEN = {_quote(write_secret(service.token))}"]
     server = [] if service.takes_roles else [f"OAUTH_TOKEN_URI = {_quote(service.token_server)}"]

@@ -121,6 +121,8 @@ def _list_rest_settings(spec: Spec, service: AnyRestService) -> dict[str, str]:
         "uri": service.uri,
         **({"warehouse": service.warehouse} if service.warehouse else {}),
         **find_sign_in(service).list_spark_settings(spec.access.region),
+        # https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-tables-integrating-open-source.html
+        **({"rest-metrics-reporting-enabled": "false"} if service.table_bucket else {}),
         **({"header.X-Iceberg-Access-Delegation": "vended-credentials"} if service.vends_credentials else {}),
     }
 

@@ -1,5 +1,6 @@
 """Write Trino's settings, and Trino's and Athena's names of a pipeline's tables; pure text."""
 
+import json
 from typing import Final
 
 from lakewriter.operate.rest_sign_in import find_sign_in
@@ -35,10 +36,14 @@ def write_setup(spec: Spec) -> list[tuple[str, str]]:
 
 
 def write_registration(spec: Spec) -> list[tuple[str, str]]:
-    """Return a title and the command that registers another account's catalog in Athena; none for Athena's account.
+    """Return a title and the command that registers another account's catalog in Athena, or has the Data Catalog show
+    the account's table buckets; none for Athena's account.
 
-    https://docs.aws.amazon.com/athena/latest/ug/data-sources-glue-cross-account.html
+    https://docs.aws.amazon.com/athena/latest/ug/data-sources-glue-cross-account.html,
+    https://docs.aws.amazon.com/glue/latest/dg/enable-s3-tables-catalog-integration.html
     """
+    if spec.table_bucket:
+        return [("Have the Data Catalog show the table buckets", _write_federation(spec.table_bucket))]
     account = spec.access.catalog_account
     if account is None or not spec.in_glue:
         return []
@@ -49,10 +54,28 @@ def write_registration(spec: Spec) -> list[tuple[str, str]]:
     return [("Register the catalog", f"-- once, in a shell, since no statement does it:\n-- {command}")]
 
 
+def _write_federation(arn: str) -> str:
+    """Write the command for an account whose Lake Formation governs nothing: its IAM policies then decide."""
+    everybody = [{"Principal": {"DataLakePrincipalIdentifier": "IAM_ALLOWED_PRINCIPALS"}, "Permissions": ["ALL"]}]
+    content = {
+        "FederatedCatalog": {"Identifier": f"{arn.rpartition('/')[0]}/*", "ConnectionName": "aws:s3tables"},
+        "CreateDatabaseDefaultPermissions": everybody,
+        "CreateTableDefaultPermissions": everybody,
+    }
+    region = arn.split(":")[3]
+    return (
+        "-- once for each account and region, in a shell, unless the catalog s3tablescatalog is there:\n"
+        f"-- aws glue create-catalog --region {region} --name s3tablescatalog --catalog-input '{json.dumps(content)}'"
+    )
+
+
 def write_source(engine: Engine, spec: Spec, table: TableSpec) -> str:
-    """Return the text behind FROM: the table; in Athena with the name of the catalog if that is another account's."""
-    first = (_CATALOG,) if engine is Engine.TRINO or spec.access.catalog_account else ()
-    names = filter(None, (*first, table.schema_name, table.name))
+    """Return the text behind FROM: the table; in Athena with the name of the catalog if that is another account's, or
+    of table buckets."""
+    first = spec.service.federated_catalog if spec.service else None
+    if engine is Engine.TRINO or spec.access.catalog_account:
+        first = _CATALOG
+    names = filter(None, (first, table.schema_name, table.name))
     return ".".join(quote_name(engine, name) for name in names)
 
 
@@ -62,6 +85,8 @@ def _list_rest_settings(service: AnyRestService) -> dict[str, str]:
         "iceberg.rest-catalog.uri": service.uri,
         **({"iceberg.rest-catalog.warehouse": service.warehouse} if service.warehouse else {}),
         **find_sign_in(service).list_trino_settings(),
+        # The service has no views, and refuses to list them.
+        **({"iceberg.rest-catalog.view-endpoints-enabled": "false"} if service.table_bucket else {}),
         **({"iceberg.rest-catalog.vended-credentials-enabled": "true"} if service.vends_credentials else {}),
     }
 

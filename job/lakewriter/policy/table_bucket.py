@@ -94,7 +94,7 @@ def allow_reader(spec: Spec, deployment: Deployment, party: Party) -> list[State
     names = _list_reached(spec, party)
     return [
         *_allow(spec, (*_READS, *_LISTS), names, "Read"),
-        allow("ReadFederatedTables", _GLUE, list(_list_federated(spec.table_bucket, names))),
+        allow("ReadFederatedTables", _GLUE, list(_list_federated(spec, names))),
         *([allow("AskLakeFormation", ["lakeformation:GetDataAccess"], ["*"])] if deployment.lake_formation else []),
     ]
 
@@ -102,10 +102,10 @@ def allow_reader(spec: Spec, deployment: Deployment, party: Party) -> list[State
 _GLUE: Final = ("glue:GetCatalog", "glue:GetDatabase", "glue:GetDatabases", "glue:GetTable", "glue:GetTables")
 
 
-def _list_federated(arn: str, names: Names) -> Iterator[str]:
+def _list_federated(spec: Spec, names: Names) -> Iterator[str]:
     """List what Athena and Redshift look up: https://docs.aws.amazon.com/glue/latest/dg/glue-federation-s3tables.html"""
-    _, partition, _, region, account, bucket = arn.split(":")
-    start, catalog = f"arn:{partition}:glue:{region}:{account}", f"s3tablescatalog/{bucket.removeprefix('bucket/')}"
+    _, partition, _, region, account, _ = str(spec.table_bucket).split(":")
+    start, catalog = f"arn:{partition}:glue:{region}:{account}", spec.service and spec.service.federated_catalog
     yield from (f"{start}:{path}" for path in ("catalog", "catalog/s3tablescatalog", f"catalog/{catalog}"))
     for namespace, tables in names.items():
         yield f"{start}:database/{catalog}/{namespace}"
@@ -118,7 +118,7 @@ def bound_table_bucket(spec: Spec) -> list[Statement]:
         return []
     actions = ["Get*", "List*", "CreateNamespace", "CreateTable", "PutTableData", "UpdateTableMetadataLocation"]
     actions.append("PutTableMaintenanceConfiguration")
-    federated = list(_list_federated(spec.table_bucket, {"*": ()}))
+    federated = list(_list_federated(spec, {"*": ()}))
     return [
         allow(
             "TableBucket", [f"{PREFIX}{action}" for action in actions], [spec.table_bucket, f"{spec.table_bucket}/*"]

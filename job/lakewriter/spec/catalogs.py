@@ -94,6 +94,11 @@ class _Service(Model):
         """The ARN of the table bucket of Amazon S3 Tables that the tables lie in; None for files in a bucket."""
         return None
 
+    @property
+    def federated_catalog(self) -> str | None:
+        """The catalog that the Glue Data Catalog shows the table bucket as."""
+        return self.table_bucket and f"s3tablescatalog/{self.table_bucket.rpartition('/')[2]}"
+
 
 class GlueService(_Service):
     """Iceberg tables in the Glue Data Catalog."""
@@ -256,6 +261,7 @@ class S3TablesService(_ElsewhereService):
     """Amazon S3 Tables; ``warehouse`` is the ARN of the table bucket, and each table lies in a bucket of its own."""
 
     aws_service = "s3tables"
+    is_read_by_snowflake = True
     vends_credentials = False
     makes_buckets = True
     # https://docs.aws.amazon.com/AmazonS3/latest/API/developing-s3-tables-APIs.html

@@ -28,6 +28,10 @@ OTHERWISE = {
     "glue:GetDataCatalogEncryptionSettings": "The same, of the catalog that the job writes.",
     "s3:GetEncryptionConfiguration": "The same, of the buckets that the job reads.",
     "sts:GetCallerIdentity": "Everybody may, whatever policies say.",
+    **dict.fromkeys(
+        sorted({pattern.action for pattern in known_calls() if pattern.action.startswith("s3tables:")}),
+        "Tables of S3 Tables alone are asked for by it: tests/policy/test_table_bucket.py.",
+    ),
 }
 REFUSED = {
     Pattern("s3:ListBucket", f"arn:aws:s3:::{DEMO_BUCKET}"): (

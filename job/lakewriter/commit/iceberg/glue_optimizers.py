@@ -1,35 +1,30 @@
-"""Set what ``maintenance`` asks for on an Iceberg table: properties for the tool that expires its snapshots, and the
-optimizers of Glue.
+"""Set what ``maintenance`` asks for on an Iceberg table: properties for the tool that expires its snapshots, and what
+the catalog does by itself: Glue's optimizers, or the upkeep of Amazon S3 Tables.
 
 https://docs.aws.amazon.com/glue/latest/dg/table-optimizers.html
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pyiceberg.table import Table
 
 from lakewriter import aws
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
+from lakewriter.commit.iceberg.s3_tables_upkeep import TableService, make_snapshot_settings
 from lakewriter.errors import LakeError
 from lakewriter.records.actions import IcebergAction
 from lakewriter.spec.maintenance import Maintenance
 
 MARK: Final = "lakewriter-maintenance"
-"""The table property that holds the last settings of Glue's optimizers: a load repeats no request for settings that it
+"""The table property that holds the last settings of the catalog's upkeep: a load repeats no request for those that it
 finds there. No pipeline's own property has this name."""
 
 _DAY: Final = 86_400_000
 _MAX_AGE: Final = "history.expire.max-snapshot-age-ms"
 _MIN_KEPT: Final = "history.expire.min-snapshots-to-keep"
 """https://iceberg.apache.org/docs/latest/configuration/#table-behavior-properties"""
-
-_PURPOSES: Final = {
-    "retention": "expire snapshots",
-    "compaction": "compact small files",
-    "orphan_file_deletion": "delete orphan files",
-}
 
 
 def make_properties(maintenance: Maintenance) -> dict[str, str]:
@@ -60,7 +55,7 @@ def make_configurations(maintenance: Maintenance) -> dict[str, dict[str, Any]]:
     return made
 
 
-_SET_AGAIN: Final = f"Remove the table's property {MARK!r}: the next load sets its optimizers again."
+SET_AGAIN: Final = f"Remove the table's property {MARK!r}: the next load sets its upkeep again."
 
 
 def find_faults(optimizers: "Optimizers", maintenance: Maintenance) -> Iterator[tuple[str, str]]:
@@ -69,7 +64,7 @@ def find_faults(optimizers: "Optimizers", maintenance: Maintenance) -> Iterator[
     for kind, wanted in make_configurations(maintenance).items():
         configured = optimizers.find(kind)
         if configured is None:
-            yield f"Glue has no optimizer to {_PURPOSES[kind]} ({kind}).", _SET_AGAIN
+            yield f"Glue has no optimizer to {optimizers.purposes[kind]} ({kind}).", SET_AGAIN
             continue
         configuration, run = configured.get("configuration", {}), configured.get("lastRun", {})
         whole = {"roleArn": optimizers.role, "enabled": True, **wanted}
@@ -77,7 +72,7 @@ def find_faults(optimizers: "Optimizers", maintenance: Maintenance) -> Iterator[
             shown, expected = (
                 json.dumps(part, sort_keys=True) for part in ({key: configuration.get(key) for key in whole}, whole)
             )
-            yield f"Glue's optimizer {kind} was changed: it is {shown}, expected {expected}.", _SET_AGAIN
+            yield f"Glue's optimizer {kind} was changed: it is {shown}, expected {expected}.", SET_AGAIN
         if run.get("eventType") == "failed":
             why = run.get("error", "no reason is given")
             logs = f"/aws-glue/iceberg-{kind.replace('_', '-')}/logs"
@@ -95,13 +90,17 @@ def _is_within(wanted: Any, actual: Any) -> bool:
 
 
 class Upkeep:
-    """The maintenance that is wanted of one table; an optimizer that cannot be set stops no load."""
+    """The maintenance that is wanted of one table; what the catalog does not take stops no load."""
 
     def __init__(self, maintenance: Maintenance, table: IcebergTable, clients: aws.Clients) -> None:
         self._maintenance = maintenance
         self._table = table
         self._clients = clients
-        self._configurations = make_configurations(maintenance)
+        in_table_bucket = table.action.service.table_bucket is not None
+        self._keeper: type[Optimizers | TableService] = TableService if in_table_bucket else Optimizers
+        self._configurations = (
+            make_snapshot_settings(maintenance) if in_table_bucket else make_configurations(maintenance)
+        )
 
     def describe(self, table: Table | None) -> list[str]:
         """Say what ``keep`` would change, a phrase for each."""
@@ -111,14 +110,18 @@ class Upkeep:
         if self._is_told(properties):
             return changes
         noted = read_told(properties)
-        changes += [f"let Glue {_PURPOSES[kind]} of {name}" for kind in self._configurations]
-        return changes + [f"stop Glue's {kind} of {name}" for kind in noted if kind not in self._configurations]
+        keeper = self._keeper
+        changes += [f"let {keeper.name} {keeper.purposes[kind]} of {name}" for kind in self._configurations]
+        return changes + [
+            f"stop {keeper.name}'s {kind} of {name}" for kind in noted if kind not in self._configurations
+        ]
 
     def keep(self, table: Table) -> Table:
-        """Set the properties and configure the optimizers, unless the table shows that this is done; return the
+        """Configure what the catalog does and set the properties, unless the table shows that this is done; return the
         table."""
         wanted = make_properties(self._maintenance)
-        if not self._is_told(table.properties) and self._tell_optimizers(read_told(table.properties)):
+        # Before the properties: S3 Tables expires nothing of a table whose own are longer than its settings.
+        if not self._is_told(table.properties) and self._tell_keeper(read_told(table.properties)):
             wanted[MARK] = self._mark
 
         def is_kept(seen: Table) -> bool:
@@ -138,25 +141,31 @@ class Upkeep:
     def _is_told(self, properties: Mapping[str, str]) -> bool:
         return not self._configurations or properties.get(MARK) == self._mark
 
-    def _tell_optimizers(self, noted: Mapping[str, Any]) -> bool:
-        """Create or change each optimizer that is wanted, and delete those that are not any more; False, with a
-        sentence in the report, where Glue refuses one: the next load tries again."""
+    def _tell_keeper(self, noted: Mapping[str, Any]) -> bool:
+        """Set each configuration that is wanted, and delete those that are not any more; False, with a sentence in the
+        report, where the catalog refuses one: the next load tries again."""
         try:
-            optimizers = Optimizers(self._clients, self._table.action, self._maintenance)
+            keeper = self._keeper(self._clients, self._table.action, self._maintenance)
             for kind, configuration in self._configurations.items():
-                optimizers.put(kind, configuration)
-            for kind in noted.keys() - self._configurations.keys() & _PURPOSES.keys():
-                optimizers.delete(kind)
+                keeper.put(kind, configuration)
+            for kind in noted.keys() - self._configurations.keys() & keeper.purposes.keys():
+                keeper.delete(kind)
         except LakeError as error:
-            self._table.left.append(
-                f"Glue's optimizers of {self._table.name} are not as 'maintenance' has them: {error}"
-            )
+            self._table.left.append(f"{self._keeper.failure.format(self._table.name)}: {error}")
             return False
         return True
 
 
 class Optimizers:
     """Glue's optimizers of one table, configured with the destination's credentials."""
+
+    name: ClassVar[str] = "Glue"
+    purposes: ClassVar[Mapping[str, str]] = {
+        "retention": "expire snapshots",
+        "compaction": "compact small files",
+        "orphan_file_deletion": "delete orphan files",
+    }
+    failure: ClassVar[str] = "Glue's optimizers of {} are not as 'maintenance' has them"
 
     def __init__(self, clients: aws.Clients, action: IcebergAction, maintenance: Maintenance) -> None:
         self._clients = clients

@@ -26,7 +26,8 @@ class MaintenanceEntry(FileModel):
     expire_snapshots_days: int | None = Field(None, ge=1, le=3650)
     """Days that a snapshot is kept, as the table's property ``history.expire.max-snapshot-age-ms``. Time travel, and
     the undo of a full refresh, go back no further. Glue's optimizer expires snapshots if there is an
-    ``optimizer_role``; otherwise another tool has to do so."""
+    ``optimizer_role``, and Amazon S3 Tables by itself, by default after ``keep_loads_days``; otherwise another tool has
+    to do so."""
     keep_snapshots: int = Field(1, ge=1, le=100_000)
     """The number of snapshots that are kept, however old: ``history.expire.min-snapshots-to-keep``."""
     compact: bool = False
@@ -81,10 +82,20 @@ class MaintenanceEntry(FileModel):
         return self.by or ("glue" if self.optimizer_role is not None else "command")
 
 
-def make_maintenance(entry: MaintenanceEntry | None, spec: Spec, *, has_checkpoint: bool) -> Maintenance | None:
-    """Make the maintenance of the file's tables; a fault where their catalog has none, or no run that compacts."""
+def make_maintenance(
+    entry: MaintenanceEntry | None, spec: Spec, *, has_checkpoint: bool, keep_loads_days: int
+) -> Maintenance | None:
+    """Make the maintenance of the file's tables; a fault where their catalog has none, or no run that compacts.
+
+    Amazon S3 Tables expires snapshots by itself, after 5 days unless somebody sets another age: by default that of the
+    records by which a load is undone.
+    """
+    if entry is None and spec.table_bucket:
+        entry = MaintenanceEntry()
     if entry is None:
         return None
+    if entry.expire_snapshots_days is None and spec.table_bucket:
+        entry = entry.model_copy(update={"expire_snapshots_days": keep_loads_days})
     if not spec.iceberg:
         raise FaultError(
             ("maintenance",), "only Iceberg tables have snapshots to expire and files to compact; these are Parquet "
