@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakewriter.avro.container import write_long
-from lakewriter.documents.types import KIND, ORIGINAL, RECORD, UNION, UUID, Items, Leaf, Record, Union, to_arrow_type
+from lakewriter.documents.types import KIND, ORIGINAL, RECORD, UNION, UUID, Items, Leaf, Record, Union, make_stored_type
 from lakewriter.encode.avro import AvroEncoder
 from lakewriter.encode.avro_schema import make_avro_schema
 from lakewriter.encode.avro_values import encode_varints
@@ -152,7 +152,7 @@ TWO_UNIONS = Record(
 
 def test_unions_with_objects_beside_each_other():
     """Avro defines a name once: that of a branch begins with its field's, as all names below a field do."""
-    t = to_arrow_type(TWO_UNIONS, name_avro_fields)
+    t = make_stored_type(TWO_UNIONS, name_avro_fields)
     a, b = {"type": "object", "object": {"x": 1}, "string": None}, {"type": "object", "object": {"x": 2}, "array": None}
     c = [b, {"type": "array", "object": None, "array": [{"x": 3}]}]
     columns = [pa.array([value], field.type) for value, field in zip((a, b, c), t, strict=True)]

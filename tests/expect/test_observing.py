@@ -248,7 +248,7 @@ NO_VALUES: list[tuple[pa.DataType, Any]] = [
 @pytest.mark.parametrize(("t", "value"), NO_VALUES)
 def test_value_that_a_column_cannot_have_is_refused(t, value):
     table = BARE.model_copy(update={"expect": (AcceptedValues(name="x", column="c", values=(value,)),)})
-    with pytest.raises(SpecInvalidError, match="is no value of a column of type"):
+    with pytest.raises(SpecInvalidError, match="expected a value of a column of type"):
         find_watched(table, plan_shape(pa.schema([("c", t)]), SPEC, BARE), is_parquet=True)
 
 

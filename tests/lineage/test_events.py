@@ -10,7 +10,7 @@ from openlineage.client.serde import Serde
 
 import lakewriter
 from lakewriter.lineage.events import make_event, make_run_id
-from lakewriter.lineage.facts import Column, Dataset, Moment, Output, Run, Statistics, Symlink
+from lakewriter.lineage.facts import Column, Dataset, Moment, Output, Run, Statistics
 from lakewriter.lineage.load_follower import redact
 from tests.lineage.events import require_valid
 
@@ -19,7 +19,7 @@ LOAD = Run(BEGUN, "shop/j1/a1", "lake-prod", "shop", "LOAD", nominal_time=dateti
 TABLE = replace(LOAD, identity="shop/j1/a1/crm.users", job="shop.crm.users", kind="TABLE", parent=LOAD)
 USERS = Output(
     Dataset("s3://acme-lake", "data/crm/users"),
-    Symlink(lambda: Dataset("arn:aws:glue:us-east-1:123456789012", "table/crm/users")),
+    lambda: Dataset("arn:aws:glue:us-east-1:123456789012", "table/crm/users"),
     (Column("user_id", "bigint", ("User ID",), is_identity=False), Column("_loaded_at", "timestamp")),
     is_iceberg=True,
     version="42",

@@ -101,7 +101,7 @@ def _start_maker(folder, monkeypatch, age, *, writable):
         os.utime(archive.lock, (time.time() - age,) * 2)
     monkeypatch.setattr(os, "access", lambda path, _: writable and path == folder)
     monkeypatch.setattr(subprocess, "Popen", lambda command, **_: started.append(command))
-    archive._start_maker()
+    archive.start_maker()
     return started
 
 

@@ -10,7 +10,7 @@ import pytest
 from lakewriter.errors import CheckpointLostError, LakeError
 from lakewriter.receipt import Cursor
 from lakewriter.source import kafka_topics
-from lakewriter.source.kafka_topics import Held, StreamedTopics, Topics, look_at_topics
+from lakewriter.source.kafka_topics import PartitionOffsets, StreamedTopics, Topics, look_at_topics
 from lakewriter.source.request import RowsRequest
 from lakewriter.source.spark_failures import Origin
 from lakewriter.source.spark_rows import open_batch
@@ -43,7 +43,7 @@ class Kept:
 
 def has(ids, **held):
     """Topics with these ids, and with the offsets of partitions such as t_0."""
-    offsets = {name.replace("_", "/"): Held(*three) for name, three in held.items()}
+    offsets = {name.replace("_", "/"): PartitionOffsets(*three) for name, three in held.items()}
     return Topics(dict.fromkeys(ids, 2), {name: number for name, number in ids.items() if number}, offsets)
 
 

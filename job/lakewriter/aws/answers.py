@@ -228,7 +228,7 @@ def _explain_answer(error: ClientError, doing: str, access: Access) -> LakeError
                 remedy=make_credentials_remedy(access),
             )
         case Meaning.NO_CATALOG:
-            return CatalogNotFoundError(f"{doing}: there is no such catalog ({answer}).", remedy=_CATALOG_REMEDY)
+            return CatalogNotFoundError(f"{doing}: the catalog does not exist ({answer}).", remedy=_CATALOG_REMEDY)
         case _:
             return _explain_refusal(error, doing, access, answer, meaning)
 

@@ -1,7 +1,6 @@
 """Make the clients of a destination's services, and read regions and objects of any bucket."""
 
 import copy
-import os
 import random
 import threading
 import time
@@ -19,7 +18,13 @@ from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, 
 from urllib3.exceptions import HTTPError as TransportError
 
 from lakewriter.aws.answers import explain, explain_settings
-from lakewriter.aws.credentials import make_config, make_default_client, make_default_session, make_session
+from lakewriter.aws.credentials import (
+    choose_addressing,
+    make_config,
+    make_default_client,
+    make_default_session,
+    make_session,
+)
 from lakewriter.aws.error_codes import ELSEWHERE
 from lakewriter.aws.request_hooks import ServiceClock, name_catalog, set_clock, watch_answers
 from lakewriter.aws.required_fields import require_fields
@@ -29,7 +34,9 @@ from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import EVERYTHING, Abilities
 
 _STREAM_PART: Final = 64 * 1024 * 1024
-_BROKEN_ANSWERS: Final = 5
+"""Bytes of a part of ``upload_stream``: S3 takes 10,000 of them."""
+BROKEN_ANSWERS: Final = 5
+"""An answer that breaks off so many times fails the read."""
 
 
 def read_error_code(error: ClientError) -> str:
@@ -58,8 +65,13 @@ def find_bucket_region(bucket: str) -> str:
         answer: Mapping[str, Any] = make_default_client("s3").head_bucket(Bucket=bucket)
     except ClientError as error:
         answer = error.response
-    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    return str(headers.get("x-amz-bucket-region") or make_default_session().region_name or "us-east-1")
+    return _read_bucket_region(answer) or make_default_session().region_name or "us-east-1"
+
+
+def _read_bucket_region(answer: Mapping[str, Any]) -> str | None:
+    """Return the bucket's region by an answer, which S3 sends with a refusal too; None if it has none."""
+    region: str | None = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("x-amz-bucket-region")
+    return region
 
 
 def fill_region(access: Access) -> Access:
@@ -69,14 +81,11 @@ def fill_region(access: Access) -> Access:
     guess = access.model_copy(update={"region": make_default_session().region_name or "us-east-1"})
     try:
         answer: Mapping[str, Any] = Clients(guess).s3.head_bucket(Bucket=access.bucket)
-    except ClientError as error:
-        answer = error.response
-        if "x-amz-bucket-region" not in answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}):
+    except (ClientError, BotoCoreError) as error:
+        answer = error.response if isinstance(error, ClientError) else {}
+        if _read_bucket_region(answer) is None:
             raise explain(error, doing=f"s3:ListBucket on s3://{access.bucket}", access=guess) from error
-    except BotoCoreError as error:
-        raise explain(error, doing=f"s3:ListBucket on s3://{access.bucket}", access=guess) from error
-    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    return guess.model_copy(update={"region": headers.get("x-amz-bucket-region") or guess.region})
+    return guess.model_copy(update={"region": _read_bucket_region(answer) or guess.region})
 
 
 def read_default_keys() -> dict[str, str]:
@@ -106,7 +115,7 @@ def read_answer(client: Any, **arguments: Any) -> tuple[bytes, Any]:
     response breaks off, the SDK raises the error of urllib3 instead of its own.
     """
     broken: BotoCoreError
-    for _ in range(_BROKEN_ANSWERS):
+    for _ in range(BROKEN_ANSWERS):
         try:
             answer = client.get_object(**arguments)
         except TransportError as error:
@@ -170,18 +179,18 @@ class Clients:
         self._session = boto3.Session(botocore_session=make_session(access, vendor), region_name=access.region)
         self._made: dict[str, Any] = {}
         self._making = threading.Lock()
-        self._by: dict[Vendor, Clients] = {}
+        self._vended: dict[Vendor, Clients] = {}
         self._unvended = self
 
     def with_vendor(self, vendor: Vendor) -> "Clients":
         """Return the clients of the same destination with the vendor's credentials; they share this ``requests``."""
         with self._making:
-            if vendor not in self._by:
-                clients = self._by[vendor] = Clients(self.access, vendor)
+            if vendor not in self._vended:
+                clients = self._vended[vendor] = Clients(self.access, vendor)
                 clients.requests, clients._counting = self.requests, self._counting
                 clients.reached, clients.clock = self.reached, self.clock
                 clients._unvended = self._unvended
-            return self._by[vendor]
+            return self._vended[vendor]
 
     def at(self, bucket: str, abilities: Abilities) -> "Clients":
         """Return these clients for another bucket of the destination, or one of other abilities."""
@@ -192,7 +201,7 @@ class Clients:
         return clients
 
     @property
-    def vended(self) -> bool:
+    def is_vended(self) -> bool:
         """True if the vendor gives credentials; the first use asks it."""
         credentials = self._session.get_credentials()
         return credentials is not None and credentials.method == VendedCredentials.METHOD
@@ -298,10 +307,9 @@ def get_shared_clients(access: Access, vendor: Vendor | None = None) -> Clients:
 
 
 def _make_s3_config(access: Access) -> Config:
-    path_style = access.endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     checksums = "when_required" if access.checksum_algorithm is None else "when_supported"
     return make_config(
-        s3={"addressing_style": "path" if path_style else "auto"},
+        s3=choose_addressing(access.endpoint),
         request_checksum_calculation=checksums,
         response_checksum_validation=checksums,
     )

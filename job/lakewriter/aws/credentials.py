@@ -92,11 +92,11 @@ def list_resolved() -> tuple[str, ...]:
     return tuple(_RESOLVED)
 
 
-def _from_env(name: str, _region: str | None) -> str:
+def _read_variable(name: str, _region: str | None) -> str:
     return os.environ[name]
 
 
-def _from_secrets_manager(name: str, region: str | None) -> str:
+def _read_secret(name: str, region: str | None) -> str:
     arn, _, key = name.rpartition(":") if name.count(":") > 6 or not name.startswith("arn:") else (name, "", "")
     arn, key = (arn, key) if arn else (name, "")
     if arn.startswith("arn:"):
@@ -105,15 +105,15 @@ def _from_secrets_manager(name: str, region: str | None) -> str:
     return str(json.loads(value)[key]) if key else value
 
 
-def _from_parameter_store(name: str, region: str | None) -> str:
+def _read_parameter(name: str, region: str | None) -> str:
     answer = make_default_client("ssm", region).get_parameter(Name=name, WithDecryption=True)
     return str(answer["Parameter"]["Value"])
 
 
 _RESOLVERS: Final[Mapping[str, Callable[[str, str | None], str]]] = {
-    "env": _from_env,
-    "secret": _from_secrets_manager,
-    "ssm": _from_parameter_store,
+    "env": _read_variable,
+    "secret": _read_secret,
+    "ssm": _read_parameter,
 }
 _REMEDIES: Final = {
     "env": "Export the variable, or name another one.",
@@ -132,6 +132,16 @@ def make_config(**options: Any) -> Config:
         max_pool_connections=64,
         **options,
     )
+
+
+def find_endpoint() -> str | None:
+    """Return the endpoint of S3 that the environment names; None for AWS's own."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+
+
+def choose_addressing(endpoint: str | None) -> dict[str, str]:
+    """Choose how S3's clients name a bucket: in the path at another endpoint than AWS's, whose DNS may not have it."""
+    return {"addressing_style": "path" if endpoint or find_endpoint() else "auto"}
 
 
 def make_default_client(service: str, region: str | None = None) -> Any:

@@ -67,7 +67,7 @@ def watch_answers(client: Any, reached: set[str]) -> None:
                 setattr(caught_exception, _NEVER_ANSWERED, True)
             return None
         reached.add(service)
-        return 0 if _may_sign_again(client, response[1], request_dict["context"]) else None
+        return 0 if _prepare_second_signing(client, response[1], request_dict["context"]) else None
 
     client.meta.events.register_first(f"needs-retry.{service}.*", decide)
 
@@ -77,9 +77,8 @@ def has_never_answered(error: Exception) -> bool:
     return bool(getattr(error, _NEVER_ANSWERED, False))
 
 
-def _may_sign_again(client: Any, parsed: Any, context: dict[str, Any]) -> bool:
-    """Return True if a request refused as too late is to be sent again: once, with a new time and renewed
-    credentials."""
+def _prepare_second_signing(client: Any, parsed: Any, context: dict[str, Any]) -> bool:
+    """Renew the credentials of a request that was refused as too late; return True if it is to be sent once more."""
     error = parsed.get("Error", {})
     status = parsed.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     meaning = classify(str(error.get("Code", "")), int(status), str(error.get("Message", "")))

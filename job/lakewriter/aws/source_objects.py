@@ -1,6 +1,5 @@
 """List objects of a source's bucket, and read them as they were when they were listed."""
 
-import os
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
@@ -13,13 +12,14 @@ from botocore.exceptions import BotoCoreError, ClientError, ResponseStreamingErr
 from urllib3.exceptions import HTTPError as TransportError
 
 from lakewriter.aws.answers import explain_settings
-from lakewriter.aws.credentials import make_config, make_default_client, make_default_session
+from lakewriter.aws.clients import BROKEN_ANSWERS, read_status
+from lakewriter.aws.credentials import choose_addressing, make_config, make_default_client, make_default_session
 from lakewriter.aws.request_hooks import watch_answers
 from lakewriter.aws.required_fields import require_fields
 
 _BLOCK: Final = 4 * 1024 * 1024
-_BROKEN_ANSWERS: Final = 5
 _CHANGED: Final = 412
+"""The status of a request with ``If-Match`` for an object that has another ETag."""
 
 
 class ObjectChangedError(OSError):
@@ -75,14 +75,14 @@ def stream_object(
                     yield block
             broken += start < end
         except ClientError as error:
-            if int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)) == _CHANGED:
+            if read_status(error) == _CHANGED:
                 raise ObjectChangedError(f"s3://{path} has changed since the load listed it") from error
             raise
         except (TransportError, BotoCoreError) as error:
             broken += 1
-            if broken >= _BROKEN_ANSWERS:
+            if broken >= BROKEN_ANSWERS:
                 raise error if isinstance(error, BotoCoreError) else ResponseStreamingError(error=error) from error
-        if broken >= _BROKEN_ANSWERS:
+        if broken >= BROKEN_ANSWERS:
             raise OSError(f"s3://{path} breaks off at byte {start}")
 
 
@@ -90,8 +90,7 @@ def stream_object(
 def _get_client(region: str | None, endpoint: str | None) -> Any:
     """Return this process's client of a source; it reads unsigned where the default chain has no credentials."""
     unsigned = {} if make_default_session().get_credentials() is not None else {"signature_version": UNSIGNED}
-    path_style = endpoint or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    config = make_config(s3={"addressing_style": "path" if path_style else "auto"}, **unsigned)
+    config = make_config(s3=choose_addressing(endpoint), **unsigned)
     with explain_settings():
         client = boto3.client("s3", region_name=region, endpoint_url=endpoint, config=config)
     require_fields(client)

@@ -53,7 +53,8 @@ class Documents(ColumnBuilder[msgspec.Raw]):
     """Columns of one batch of records, of which ``texts`` has the JSON.
 
     ``changes`` are by row with the path of each, ``cuts`` are the row and the field of each time that was cut to the
-    microsecond, ``undeclared`` counts properties by path.
+    microsecond, ``dropped`` the row and the path of each property without a column, and ``undeclared`` counts these by
+    the path without indexes.
 
     The members of properties called as one of ``lifted`` are additional properties of the object that has them. Without
     ``keeps_local`` a time with a zone is converted to UTC though its type has none.
@@ -88,7 +89,7 @@ class Documents(ColumnBuilder[msgspec.Raw]):
         return [pa.concat_arrays(arrays).take(order) for arrays in zip(*built, strict=True)]
 
     def _open_documents(self, rows: Offsets, locate: Locate) -> Objects[msgspec.Raw]:
-        """Open the documents of some rows."""
+        """Open the documents of some rows, and note their repeated keys."""
         texts = compact_texts(self._texts if len(rows) == len(self._texts) else self._texts.take(pa.array(rows)))
         documents = texts.cast(pa.binary()).to_pylist()
         objects = [open_object(text) for text in documents]

@@ -88,12 +88,12 @@ def _count_offsets(values: Sequence[Any]) -> tuple[list[int], pa.Array]:
 
 
 def locate_rows(rows: Offsets | range) -> Locate:
-    """Return the place of each document, by the numbers of their rows."""
+    """Return a function that locates documents by the numbers of their rows."""
     return lambda position: (int(rows[position]), ())
 
 
 def locate_below(locate_owner: Locate, name: str) -> Locate:
-    """Return the place of a member of each object."""
+    """Return a function that locates the member of a name in objects."""
 
     def locate(position: int) -> tuple[int, Steps]:
         row, steps = locate_owner(position)
@@ -103,7 +103,7 @@ def locate_below(locate_owner: Locate, name: str) -> Locate:
 
 
 def locate_inside(locate_owner: Locate, starts: Sequence[int]) -> Locate:
-    """Return the place of each item of lists, by where the items of a list begin."""
+    """Return a function that locates the items of lists, of which ``starts`` has the position of each list's first."""
 
     def locate(position: int) -> tuple[int, Steps]:
         owner = bisect_right(starts, position) - 1

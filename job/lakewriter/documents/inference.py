@@ -8,14 +8,13 @@ import msgspec
 import pyarrow as pa
 
 from lakewriter.cast.json_text import require_shallow
-from lakewriter.documents.nesting import open_object
+from lakewriter.documents.nesting import Path, open_object
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.spec.collection import Kind
 
-MOST: Final = 2000
+MOST_PROPERTIES: Final = 2000
 """Objects with more properties are taken for maps with varying keys."""
 
-Path = tuple[str, ...]
 Seen = Mapping[Path, frozenset[Kind]]
 """By path: ``value`` for a string, number or boolean, ``object`` for one with properties, ``map`` for one without,
 ``array``. Null is none of them.
@@ -35,7 +34,7 @@ def collect_paths(partition: int, batches: Iterable[pa.RecordBatch], column: int
             except ValueError:
                 continue
             _note(document, (), seen)
-        if len(seen) > MOST:
+        if len(seen) > MOST_PROPERTIES:
             break
     yield json.dumps([[list(path), sorted(kinds)] for path, kinds in seen.items()])
 
@@ -67,9 +66,9 @@ def merge_paths(table: str, texts: Iterable[str]) -> Seen:
 
 def require_few(table: str, count: int) -> None:
     """Raise ``SCHEMA_INCOMPATIBLE`` for more properties than a table has columns for."""
-    if count > MOST:
+    if count > MOST_PROPERTIES:
         raise SchemaIncompatibleError(
-            f"the documents of {table!r} have more than {MOST} properties in all.",
+            f"the documents of {table!r} have more than {MOST_PROPERTIES} properties in all.",
             remedy="Give the collection's schema, in which an object without declared properties is left out.",
         )
 

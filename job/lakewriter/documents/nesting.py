@@ -103,7 +103,10 @@ class Levels:
             self.repeated.update("/".join((*path, name)) for name in names)
             return members
         except ValueError as error:
-            what, remedy = f"{cut(repr(text))} is no JSON object ({error})", "Leave such rows out with an sql: read"
+            what, remedy = (
+                f"expected a JSON object, got {cut(repr(text))} ({error})",
+                "Leave such rows out with an sql: read",
+            )
             if path:
                 what = f"{'/'.join(path)!r} holds {cut(raw.decode(errors='replace'))}, expected an object"
                 remedy += ", or give the schema another type for it"

@@ -93,16 +93,16 @@ class Union:
 DocumentType = Leaf | Typed | Record | Items | Map | Union
 
 
-def from_arrow_type(t: pa.DataType) -> DocumentType:
+def make_document_type(t: pa.DataType) -> DocumentType:
     """Return the type of documents that are stored as ``t``, which has no renamed fields."""
     if pt.is_struct(t):
-        return Record(tuple((field.name, from_arrow_type(field.type)) for field in t))
+        return Record(tuple((field.name, make_document_type(field.type)) for field in t))
     if pt.is_list(t):
-        return Items(from_arrow_type(t.value_type))
-    return Map(from_arrow_type(t.item_type)) if pt.is_map(t) else Typed(t)
+        return Items(make_document_type(t.value_type))
+    return Map(make_document_type(t.item_type)) if pt.is_map(t) else Typed(t)
 
 
-def to_arrow_type(t: DocumentType, rename: Rename) -> pa.DataType:
+def make_stored_type(t: DocumentType, rename: Rename) -> pa.DataType:
     """Return the stored type of a vendor's schema; ``rename`` makes the names of one record safe and distinct."""
     if isinstance(t, Leaf):
         return ARROW[t.kind]
@@ -124,4 +124,4 @@ def make_arrow_field(name: str, t: DocumentType, rename: Rename, original: str |
     metadata = {KIND: UNION} if isinstance(t, Union) else {}
     if original is not None and original != name:
         metadata[ORIGINAL] = original.encode()
-    return pa.field(name, to_arrow_type(t, rename), metadata=metadata or None)
+    return pa.field(name, make_stored_type(t, rename), metadata=metadata or None)

@@ -27,7 +27,7 @@ from lakewriter.spec.collection import Kind
 
 
 @dataclass(frozen=True)
-class Profile:
+class DecodingRules:
     """The rules in which kinds of documents differ.
 
     ``spelling`` is that of texts. With ``any_text`` a string column takes the JSON text of any other value,
@@ -39,12 +39,12 @@ class Profile:
     any_text: bool
 
 
-RECORDS: Final = Profile(LENIENT, any_text=True)
+RECORDS: Final = DecodingRules(LENIENT, any_text=True)
 """The documents are records of Airbyte's sources, whose destinations turn every value but strings into text.
 
 See: https://docs.airbyte.com/understanding-airbyte/supported-data-types
 """
-COLLECTION: Final = Profile(RFC_3339, any_text=False)
+COLLECTION: Final = DecodingRules(RFC_3339, any_text=False)
 """The documents are a collection's, which its JSON Schema has validated."""
 
 
@@ -86,11 +86,11 @@ _TEXTS: Final = (Leaf(Kind.STRING), Leaf(Kind.JSON))
 """Branches that take any text."""
 
 
-def decode_values(kind: Kind, raws: Sequence[Raw], profile: Profile) -> Decoded:
+def decode_values(kind: Kind, raws: Sequence[Raw], rules: DecodingRules) -> Decoded:
     """Decode JSON values into a column."""
     if kind is Kind.TEXT:
         return _decode_each(kind, raws, lambda raw: (_unquote(bytes(raw)), False))
-    if not kind.scalar and not profile.any_text:
+    if not kind.scalar and not rules.any_text:
         compact = (None if raw == NULL else _strip_whitespace(bytes(raw)) for raw in raws)
         return Decoded(pa.array(compact, pa.string()))
     if kind is Kind.JSON:
@@ -99,12 +99,12 @@ def decode_values(kind: Kind, raws: Sequence[Raw], profile: Profile) -> Decoded:
     if kind in _NATIVE and (array := _decode_native(kind, raws)) is not None:
         return Decoded(array)
     if kind in _NATIVE or kind in _NUMBERS or not kind.scalar or kind is Kind.VALUE:
-        return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), profile))
+        return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), rules))
     try:
         texts = pa.array(_STRINGS.decode(make_list(raws)), pa.string())
     except msgspec.MsgspecError:
-        return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), profile))
-    return decode_texts(kind, texts, profile.spelling)
+        return _decode_each(kind, raws, lambda raw: _decode_value(kind, bytes(raw), rules))
+    return decode_texts(kind, texts, rules.spelling)
 
 
 def _decode_native(kind: Kind, raws: Sequence[Raw]) -> pa.Array | None:
@@ -140,7 +140,7 @@ def decode_texts(kind: Kind, texts: pa.Array, spelling: Spelling) -> Decoded:
     return Decoded(pc.replace_with_mask(usual, is_other, others.array), faults)
 
 
-def decode_nested_texts(kind: Kind, texts: pa.Array, profile: Profile) -> Decoded:
+def decode_nested_texts(kind: Kind, texts: pa.Array, rules: DecodingRules) -> Decoded:
     """Decode objects or arrays that a source has as JSON text into a column."""
     raws = [None if text is None else text.strip().encode() for text in texts.to_pylist()]
 
@@ -150,7 +150,7 @@ def decode_nested_texts(kind: Kind, texts: pa.Array, profile: Profile) -> Decode
             OPENERS[list if kind is Kind.ARRAY else dict].decode(raw)
         except msgspec.MsgspecError as error:
             raise MisfitError(f"it is not JSON text of one ({error})") from error
-        return _decode_value(kind, raw, profile)
+        return _decode_value(kind, raw, rules)
 
     return _decode_each(kind, raws, decode)
 
@@ -173,17 +173,17 @@ def _decode_each(kind: Kind, values: Sequence[Any], decode: Callable[[Any], Pars
     return Decoded(pa.array(decoded, ARROW[kind]), faults)
 
 
-def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
+def _decode_value(kind: Kind, raw: bytes, rules: DecodingRules) -> Parsed:
     if raw == NULL:
         return None, False
     is_string = raw.startswith(b'"')
     if kind is Kind.VALUE:
         return _normalise_escapes(raw), False
     if not kind.scalar:
-        return raw.decode() if profile.any_text else _strip_whitespace(raw), False
-    if kind is Kind.STRING and profile.any_text and not is_string:
+        return raw.decode() if rules.any_text else _strip_whitespace(raw), False
+    if kind is Kind.STRING and rules.any_text and not is_string:
         return raw.decode(), False
-    if kind in _NUMBERS and not (is_string and (kind in _QUOTED or (profile.any_text and kind in _AS_TEXT))):
+    if kind in _NUMBERS and not (is_string and (kind in _QUOTED or (rules.any_text and kind in _AS_TEXT))):
         return _NUMBERS[kind](raw), False
     try:
         text = msgspec.json.decode(raw, type=str)
@@ -191,7 +191,7 @@ def _decode_value(kind: Kind, raw: bytes, profile: Profile) -> Parsed:
         raise MisfitError(str(error)) from error
     if kind is Kind.NUMBER and text.endswith(_NO_NUMBERS):
         raise MisfitError("it is not a number")
-    return (text, False) if kind is Kind.STRING else parse_text(_AS_TEXT.get(kind, kind), text, profile.spelling)
+    return (text, False) if kind is Kind.STRING else parse_text(_AS_TEXT.get(kind, kind), text, rules.spelling)
 
 
 def _strip_whitespace(raw: bytes) -> str:

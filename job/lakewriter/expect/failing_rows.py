@@ -36,7 +36,7 @@ class RowRule:
     values: tuple[pa.Array, ...] = ()
     position: int = 0
 
-    def find(self, typed: pa.RecordBatch, checks: pa.Array | None) -> pa.Array:
+    def mask_failing(self, typed: pa.RecordBatch, checks: pa.Array | None) -> pa.Array:
         """Return for each row whether it fails: true or false."""
         if self.kind == "sql":
             assert checks is not None
@@ -106,5 +106,5 @@ class Failing:
 
 def find_failing(rules: Sequence[RowRule], typed: pa.RecordBatch, checks: pa.Array | None) -> list[Failing]:
     """Return the checks that rows of the batch fail."""
-    results = [Failing(rule, rule.find(typed, checks)) for rule in rules]
+    results = [Failing(rule, rule.mask_failing(typed, checks)) for rule in rules]
     return [result for result in results if pc.any(result.mask).as_py()]

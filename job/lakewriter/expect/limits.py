@@ -45,7 +45,7 @@ def _parse_value(t: pa.DataType, value: Any, what: str) -> Any:
         pa.array([parsed], t)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise SpecInvalidError(
-            f"{what}: {value!r} is no value of a column of type {str(t)!r}.",
+            f"{what}: expected a value of a column of type {str(t)!r}, got {value!r}.",
             remedy="Give values as the column has them: numbers, true or false, text, or times such as 2020-01-31.",
         ) from error
     return parsed
@@ -61,8 +61,7 @@ def _read_value(t: pa.DataType, value: Any) -> Any:
     if pt.is_date(t):
         return date.fromisoformat(str(value))
     if pt.is_timestamp(t):
-        moment = datetime.fromisoformat(str(value))
-        utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        utc = _to_utc(datetime.fromisoformat(str(value)))
         return utc if t.tz else utc.replace(tzinfo=None)
     if pt.is_floating(t):
         return float(value)
@@ -78,8 +77,12 @@ def _to_integer(number: Decimal) -> int:
 
 def list_parts(moment: datetime) -> tuple[int, ...]:
     """List the parts of a time in UTC, from the year to the microsecond; one without a zone is in UTC."""
-    utc = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    utc = _to_utc(moment)
     return (*utc.timetuple()[:6], utc.microsecond)
+
+
+def _to_utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def read_bound(bound: Cursor) -> Comparable:

@@ -1,21 +1,18 @@
 """Look at the columns that expectations name while a task stages its files: nulls, and the lowest and highest value."""
 
 from collections.abc import Sequence
-from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from lakewriter.documents.nesting import cut
 from lakewriter.documents.values_to_text import render_text
 from lakewriter.encode.parquet_footer import read_bounds
 from lakewriter.expect.watching import Watch, Watched
 from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Cursor, Observed, Violations
 from lakewriter.shape.cursor import choose_higher, choose_lower
-
-_SHOWN: Final = 80
-"""A message shows so many characters of a value or a row."""
 
 
 class Observer:
@@ -63,7 +60,7 @@ def _find_unaccepted(array: pa.Array, values: pa.Array) -> Violations:
     if not rows:
         return Violations(rows=0)
     first = pc.unique(array.filter(is_other)).slice(0, MOST_BAD_ROWS_SHOWN)
-    return Violations(rows=rows, samples=tuple(cut_sample(repr(text)) for text in render_text(first).to_pylist()))
+    return Violations(rows=rows, samples=tuple(cut(repr(text)) for text in render_text(first).to_pylist()))
 
 
 def add_rows(
@@ -84,12 +81,7 @@ def add_rows(
         ", ".join(f"{name}={'null' if value is None else value}" for name, value in zip(columns, row, strict=True))
         for row in zip(*texts, strict=True)
     )
-    return before + Violations(rows=rows, samples=tuple(f"({cut_sample(sample)})" for sample in samples))
-
-
-def cut_sample(text: str) -> str:
-    """Return the text of a value or a row as a message shows it."""
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return before + Violations(rows=rows, samples=tuple(f"({cut(sample)})" for sample in samples))
 
 
 def add_observed(a: Observed, b: Observed) -> Observed:
@@ -104,20 +96,16 @@ def add_observed(a: Observed, b: Observed) -> Observed:
 
 
 def _observe_values(array: pa.Array, *, bounds: bool) -> Observed:
-    nulls = array.null_count
+    # Of the array as it is given: the filter below leaves nulls out too.
+    rows, nulls, nans = len(array), array.null_count, 0
     if not bounds:
-        return Observed(rows=len(array), nulls=nulls)
-    nans = 0
+        return Observed(rows=rows, nulls=nulls)
     if pt.is_floating(array.type):
         is_nan = pc.is_nan(array)
         nans = pc.sum(is_nan).as_py() or 0
         array = array.filter(pc.invert(is_nan)) if nans else array
-        # A filter leaves nulls out.
-        rows = len(is_nan)
-    else:
-        rows = len(array)
-    least = pc.min_max(array)
-    return Observed(rows=rows, nulls=nulls, nans=nans, lower=_make_bound(least["min"]), upper=_make_bound(least["max"]))
+    ends = pc.min_max(array)
+    return Observed(rows=rows, nulls=nulls, nans=nans, lower=_make_bound(ends["min"]), upper=_make_bound(ends["max"]))
 
 
 def _make_bound(value: pa.Scalar) -> Cursor | None:
@@ -130,10 +118,7 @@ def _read_footer(watch: Watch, rows: int, footer: pq.FileMetaData | None) -> Obs
     bounds = read_bounds(footer, watch.name) if footer is not None else None
     if bounds is None:
         return Observed(rows=rows)
-    lower, upper = (_make_typed_bound(value, watch.type) for value in (bounds.lower, bounds.upper))
-    wanted = {"lower": lower, "upper": upper} if watch.bounds else {}
-    return Observed(rows=rows, nulls=bounds.nulls, **wanted)
-
-
-def _make_typed_bound(value: Any, t: pa.DataType) -> Cursor | None:
-    return None if value is None else _make_bound(pa.scalar(value, t))
+    if not watch.bounds:
+        return Observed(rows=rows, nulls=bounds.nulls)
+    lower, upper = (_make_bound(pa.scalar(value, watch.type)) for value in (bounds.lower, bounds.upper))
+    return Observed(rows=rows, nulls=bounds.nulls, lower=lower, upper=upper)

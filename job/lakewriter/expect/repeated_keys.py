@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewriter.documents.nesting import cut
 from lakewriter.documents.values_to_text import render_text
-from lakewriter.expect.observing import cut_sample
 from lakewriter.receipt import MOST_BAD_ROWS_SHOWN, Violations
 from lakewriter.spec.model import Model
 
@@ -78,7 +78,7 @@ class KeyCounter:
         is_often = pc.greater(counts["count_all"], 1)
         often, once = counts.filter(is_often), counts.filter(pc.invert(is_often))
         shown = often.sort_by([("count_all", "descending")]).slice(0, MOST_BAD_ROWS_SHOWN)
-        samples = (f"{cut_sample(', '.join(key))} ({times} times)" for *key, times in _list_texts(shown))
+        samples = (f"{cut(', '.join(key))} ({times} times)" for *key, times in _list_texts(shown))
         return TaskKeys(
             rows=self._rows,
             repeated=Violations(rows=pc.sum(often["count_all"]).as_py() or 0, samples=tuple(samples)),
@@ -89,12 +89,7 @@ class KeyCounter:
 
 
 def _list_texts(table: pa.Table) -> list[tuple[str, ...]]:
-    return list(zip(*(_render(column) for column in table.columns), strict=True))
-
-
-def _render(column: pa.ChunkedArray) -> list[str]:
-    texts: list[str] = render_text(column.combine_chunks()).to_pylist()
-    return texts
+    return list(zip(*(render_text(column.combine_chunks()).to_pylist() for column in table.columns), strict=True))
 
 
 def _hash(keys: pa.Table) -> str:

@@ -91,6 +91,8 @@ class Watched:
 
 
 NOTHING: Final = Watched()
+Columns = tuple[pa.Schema, list[tuple[str, str]]]
+"""The schema of the typed rows, and the names of columns in the source with the written ones."""
 
 
 def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watched:
@@ -100,7 +102,7 @@ def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watche
     """
     if not table.expect and not _counts_keys(table):
         return NOTHING
-    schema, names = _list_columns(plan)
+    schema, names = columns = _list_columns(plan)
     watches: dict[str, Watch] = {}
     values: list[ValueCheck] = []
     unique: list[UniqueCheck] = []
@@ -108,16 +110,16 @@ def find_watched(table: TableSpec, plan: AnyPlan, *, is_parquet: bool) -> Watche
     for expectation in table.expect:
         what = f"expectation {expectation.name!r} of {table.id!r}"
         if expectation.on_violation == "quarantine":
-            rules.append(_plan_rule(expectation, table, _find_checked(expectation, plan, (schema, names), what), what))
+            rules.append(_plan_rule(expectation, table, _find_checked(expectation, plan, columns, what), what))
         elif isinstance(expectation, AcceptedValues):
-            values += _plan_values(expectation, _find_column(expectation.column, plan, (schema, names), what), what)
+            values += _plan_values(expectation, _find_column(expectation.column, plan, columns, what), what)
         elif isinstance(expectation, Unique):
-            unique.append(_plan_unique(expectation, plan, (schema, names), what))
+            unique.append(_plan_unique(expectation, plan, columns, what))
         elif expectation.column is not None:
-            watch = _find_watch(expectation, plan, (schema, names), what)
+            watch = _find_watch(expectation, plan, columns, what)
             before = watches.get(expectation.column, watch)
-            is_told = is_parquet and "." not in watch.name and _is_any(watch.type, _EXACT_IN_FOOTER)
-            watches[expectation.column] = replace(watch, bounds=watch.bounds or before.bounds, in_footer=is_told)
+            is_exact = is_parquet and "." not in watch.name and _is_any(watch.type, _EXACT_IN_FOOTER)
+            watches[expectation.column] = replace(watch, bounds=watch.bounds or before.bounds, in_footer=is_exact)
     conditions, written = tuple(condition.name for condition in table.conditions), dict(names)
     keys = tuple(written[key] for key in table.primary_key or table.unique_key if key in written)
     counted = _find_counted(table, schema, written)
@@ -142,7 +144,7 @@ def _find_counted(table: TableSpec, schema: pa.Schema, written: Mapping[str, str
     return comparable if len(comparable) == len(names) else ()
 
 
-def _find_checked(expectation: Expectation, plan: AnyPlan, columns: "Columns", what: str) -> pa.Field | None:
+def _find_checked(expectation: Expectation, plan: AnyPlan, columns: Columns, what: str) -> pa.Field | None:
     """Return the written column of a check that keeps rows out; None for a condition."""
     if expectation.column is None:
         return None
@@ -158,11 +160,7 @@ def _plan_rule(expectation: Expectation, table: TableSpec, column: pa.Field | No
     return make_rule(expectation, column, position, what)
 
 
-Columns = tuple[pa.Schema, list[tuple[str, str]]]
-
-
-def _list_columns(plan: AnyPlan) -> tuple[pa.Schema, list[tuple[str, str]]]:
-    """Return the schema of the typed rows, and the names in the source with the written ones."""
+def _list_columns(plan: AnyPlan) -> Columns:
     schema = plan.rows.schema if isinstance(plan, TextRowsPlan) else plan.schema
     if not isinstance(plan, EnvelopePlan):
         # The catalog may have a column's name in another case.
@@ -219,7 +217,10 @@ def _require_comparable(expectation: Expectation, t: pa.DataType, what: str) -> 
     """Raise ``SPEC_INVALID`` for a type that the expectation does not take."""
     kinds, expected = _ANSWERS.get(type(expectation), ((), ""))
     if kinds and not _is_any(t, kinds):
-        raise _make_type_error(what, expectation.column or "", t, expected)
+        raise SpecInvalidError(
+            f"{what}: column {expectation.column!r} has type {str(t)!r}, expected {expected}.",
+            remedy="Declare its type under columns:, or name another column.",
+        )
 
 
 def _plan_unique(expectation: Unique, plan: AnyPlan, columns: Columns, what: str) -> UniqueCheck:
@@ -239,10 +240,3 @@ def _plan_unique(expectation: Unique, plan: AnyPlan, columns: Columns, what: str
 
 def _is_any(t: pa.DataType, kinds: Sequence[object]) -> bool:
     return any(is_kind(t) for is_kind in kinds)  # type: ignore[operator]
-
-
-def _make_type_error(what: str, column: str, t: pa.DataType, expected: str) -> SpecInvalidError:
-    return SpecInvalidError(
-        f"{what}: column {column!r} has type {str(t)!r}, expected {expected}.",
-        remedy="Declare its type under columns:, or name another column.",
-    )

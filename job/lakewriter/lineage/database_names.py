@@ -29,16 +29,14 @@ class _Server:
 
 
 def name_table(read: Read) -> Dataset | None:
-    """Return the table of a JDBC read; None for a query, for a URL that is a secret, and for databases without a
-    naming.
-    """
+    """Return the table of a JDBC read; None for a query, a URL that is a secret, or a database without a naming."""
     options = {name.lower(): value for name, value in read.options.items()}
     url, table = options.get("url"), options.get("dbtable")
     if not isinstance(url, str) or not isinstance(table, str):
         return None
     server = _read_server(url)
     parts = _split_name(table, server.fold) if server is not None else None
-    return None if server is None or parts is None else _join(server, parts)
+    return None if server is None or parts is None else _complete_name(server, parts)
 
 
 def _read_server(url: str) -> _Server | None:
@@ -63,7 +61,7 @@ def _split_name(table: str, fold: Callable[[str], str]) -> list[str] | None:
     return None
 
 
-def _join(server: _Server, parts: list[str]) -> Dataset | None:
+def _complete_name(server: _Server, parts: list[str]) -> Dataset | None:
     """Return the name with its database, and its schema where there are any."""
     missing = len(server.levels) + 1 - len(parts)
     name = [*server.levels[: max(missing, 0)], *parts]
@@ -71,7 +69,7 @@ def _join(server: _Server, parts: list[str]) -> Dataset | None:
 
 
 def _read_hosted(url: str, namespace: str, port: int) -> tuple[str, str] | None:
-    """Namespace and database of a URL such as ``postgresql://host:5432/shop``; of several hosts the first counts."""
+    """Return namespace and database of a URL such as ``postgresql://host:5432/shop``, by the first of several hosts."""
     parts = urlsplit(url)
     host, _, given = parts.netloc.rpartition("@")[2].partition(",")[0].partition(":")
     database = parts.path.strip("/")

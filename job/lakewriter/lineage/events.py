@@ -84,7 +84,7 @@ def _make_output(output: Output, inputs: Iterable[Dataset], statistics: Statisti
 def _make_table_facets(output: Output) -> dict[str, Any]:
     """Return a table's facets beside its columns: its name in the catalog, its format, the load's effect on rows."""
     facets = dict[str, Any]()
-    other = output.symlink.find() if output.symlink is not None else None
+    other = output.find_symlink() if output.find_symlink is not None else None
     if other is not None:
         models = facet_v2.symlinks_dataset
         identifier = models.Identifier(other.namespace, other.name, "TABLE")

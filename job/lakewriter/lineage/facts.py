@@ -28,18 +28,14 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Symlink:
-    """Another name of an output: its catalog's. ``find`` may ask AWS, and returns None where the name is not known."""
-
-    find: Callable[[], Dataset | None]
-
-
-@dataclass(frozen=True)
 class Output:
-    """A table: where its files lie, and its facts so far."""
+    """A table: where its files lie, and its facts so far.
+
+    ``find_symlink`` finds its name in its catalog: it may ask AWS, and returns None where the name is not known.
+    """
 
     dataset: Dataset
-    symlink: Symlink | None = None
+    find_symlink: Callable[[], Dataset | None] | None = None
     columns: tuple[Column, ...] = ()
     is_iceberg: bool = False
     is_replaced: bool = False

@@ -11,7 +11,7 @@ from typing import Final
 
 from lakewriter.aws import find_account
 from lakewriter.column_types import name_type
-from lakewriter.lineage.facts import Column, Dataset, EventType, Moment, Output, Run, Statistics, Symlink
+from lakewriter.lineage.facts import Column, Dataset, EventType, Moment, Output, Run, Statistics
 from lakewriter.lineage.follower import End, Follower
 from lakewriter.lineage.inputs import is_plain, list_inputs, name_path
 from lakewriter.lineage.sender import Sender, get_sender
@@ -102,7 +102,7 @@ def describe_table(
 
 
 def make_account_finder(spec: Spec) -> FindAccount:
-    """Finds the account of the destination's credentials, once; it is asked for in the thread that sends."""
+    """Return a function that finds the account of the destination's credentials once; the sending thread calls it."""
     return cache(partial(find_account, spec.access))
 
 
@@ -215,10 +215,10 @@ class LoadFollower(Follower):
         if self._is_begun:
             self._sender.put(Moment(_TYPES[end], read_clock(), self._run, error=self._error))
 
-    def _guard(self, tell: Callable[[], None]) -> None:
-        """Call ``tell``, and log its fault instead of ending the load."""
+    def _guard(self, call: Callable[[], None]) -> None:
+        """Make a call, and log its fault instead of ending the load."""
         try:
-            tell()
+            call()
         except Exception:
             LOG.exception("The lineage of %s met a fault of the program.", self._run.identity)
 
@@ -229,10 +229,10 @@ def _name_output(spec: Spec, table: TableSpec, find_account: FindAccount) -> Out
         return None
     dataset = name_path(spec.table_location(table))
     assert dataset is not None
-    symlink = Symlink(partial(_name_in_glue, spec, table.schema_name, table.name, find_account))
+    find_symlink = partial(_name_in_glue, spec, table.schema_name, table.name, find_account)
     return Output(
         dataset,
-        symlink if spec.in_glue else None,
+        find_symlink if spec.in_glue else None,
         is_iceberg=spec.iceberg,
         is_replaced=not table.mode.brings_changes,
     )
@@ -248,19 +248,21 @@ def _describe_output(
     location = action.find_location()
     dataset = name_path(spec.table_location(table) if location is None else location)
     assert dataset is not None
-    symlink = _link(spec, action, find_account)
-    return Output(dataset, symlink, columns, spec.iceberg, not table.mode.brings_changes)
+    find_symlink = _make_symlink_finder(spec, action, find_account)
+    return Output(dataset, find_symlink, columns, spec.iceberg, not table.mode.brings_changes)
 
 
-def _link(spec: Spec, action: CatalogAction, find_account: FindAccount) -> Symlink | None:
-    """Return the table by its name in the catalog, None without a catalog."""
+def _make_symlink_finder(
+    spec: Spec, action: CatalogAction, find_account: FindAccount
+) -> Callable[[], Dataset | None] | None:
+    """Return a function that finds the table's name in the catalog; None without a catalog."""
     if action.name is None:
         return None
     database, table = action.name
     if action.server is not None:
         named = Dataset(action.server.rstrip("/"), f"{database}.{table}")
-        return Symlink(lambda: named)
-    return Symlink(partial(_name_in_glue, spec, database, table, find_account))
+        return lambda: named
+    return partial(_name_in_glue, spec, database, table, find_account)
 
 
 def _name_in_glue(spec: Spec, database: str, table: str, find_account: FindAccount) -> Dataset | None:

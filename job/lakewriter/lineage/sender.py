@@ -52,7 +52,7 @@ class Sender:
         return (f"lineage.to: {events} not sent to {self._settings.to!r}: {self._problem}. The load is not affected.",)
 
     def put(self, moment: Moment) -> None:
-        """Send it soon. Events are sent in the order in which they come."""
+        """Queue an event: the thread sends events in the order in which they come."""
         try:
             self._waiting.put_nowait(moment)
         except queue.Full:

@@ -9,8 +9,8 @@ from typing import Final
 
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.committed_loads import LastLoads
+from lakewriter.documents.nesting import cut
 from lakewriter.errors import ExpectationFailedError, SourceFailedError, SpecInvalidError
-from lakewriter.expect.observing import cut_sample
 from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.verdicts import Facts, judge
 from lakewriter.expect.watching import Watched, find_watched
@@ -58,7 +58,7 @@ def look_for_repeated(watched: Watched, feed: Feed) -> dict[str, Violations]:
     for check in watched.unique:
         rows, first = feed.find_repeated(check.positions, MOST_BAD_ROWS_SHOWN)
         samples = (", ".join(map(str, values[:-1])) + f" ({values[-1]} times)" for values in first)
-        repeated[check.name] = Violations(rows=rows, samples=tuple(map(cut_sample, samples)))
+        repeated[check.name] = Violations(rows=rows, samples=tuple(map(cut, samples)))
     return repeated
 
 

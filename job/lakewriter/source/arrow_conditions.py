@@ -32,7 +32,8 @@ _ASKED: Final[Mapping[str, Callable[[Any], Any]]] = {
     "IsNull": pc.is_null,
     "IsNotNull": pc.is_valid,
 }
-_OTHERS: Final = frozenset({"EqualNullSafe", "In", "Between"})
+_TRANSLATED: Final = frozenset({*_COMPARED, *_JOINED, *_ASKED, "EqualNullSafe", "In"})
+"""Nodes of Spark's plans; of what it parses also ``Between``, which its plans do not have any more."""
 _COLUMN: Final = "UnresolvedAttribute"
 _TYPES: Final = {
     "boolean": pa.bool_(),
@@ -96,13 +97,13 @@ def may_translate(session: SparkSession, sql: str) -> bool:
 
 
 def _may_translate(node: Any) -> bool:
-    name, parts = str(node.getClass().getSimpleName()), _list(node.children())
-    is_known = name in _ASKED or name in _JOINED or name in _COMPARED or name in _OTHERS
+    name, parts = str(node.getClass().getSimpleName()), list_elements(node.children())
+    is_known = name in _TRANSLATED or name == "Between"
     return name == _COLUMN or not _has_column(node) or (is_known and all(map(_may_translate, parts)))
 
 
 def _has_column(node: Any) -> bool:
-    return str(node.getClass().getSimpleName()) == _COLUMN or any(map(_has_column, _list(node.children())))
+    return str(node.getClass().getSimpleName()) == _COLUMN or any(map(_has_column, list_elements(node.children())))
 
 
 def translate(session: SparkSession, sql: str, schema: pa.Schema) -> Expression | None:
@@ -110,9 +111,9 @@ def translate(session: SparkSession, sql: str, schema: pa.Schema) -> Expression 
     try:
         empty = session.createDataFrame([], from_arrow_schema(schema, prefer_timestamp_ntz=True))
         plan = empty.select(F.expr(sql)).alias("c")._jdf.queryExecution().optimizedPlan()
-        [node] = _list(plan.projectList())
-        [child] = _list(plan.children())
-        indexes = {column.exprId().id(): index for index, column in enumerate(_list(child.output()))}
+        [node] = list_elements(plan.projectList())
+        [child] = list_elements(plan.children())
+        indexes = {column.exprId().id(): index for index, column in enumerate(list_elements(child.output()))}
         expression, kind = _translate(node, indexes, schema)
     except (*SPARK_ERRORS, _NotAlikeError, ValueError):
         return None
@@ -133,10 +134,9 @@ def _translate(node: Any, indexes: Mapping[int, int], schema: pa.Schema) -> tupl
     if name in ("IsNull", "IsNotNull") and node.child().getClass().getSimpleName() == "AttributeReference":
         # Of columns of any type.
         return Expression(name, (Expression("", index=indexes[node.child().exprId().id()]),)), pa.bool_()
-    parts, kinds = zip(*(_translate(part, indexes, schema) for part in _list(node.children())), strict=True)
-    is_known = name in _ASKED or name in _JOINED or name in _COMPARED or name in ("EqualNullSafe", "In")
+    parts, kinds = zip(*(_translate(part, indexes, schema) for part in list_elements(node.children())), strict=True)
     is_logic = name in _JOINED or name == "Not"
-    if not is_known or len(set(kinds)) > 1 or (is_logic and not pt.is_boolean(kinds[0])):
+    if name not in _TRANSLATED or len(set(kinds)) > 1 or (is_logic and not pt.is_boolean(kinds[0])):
         raise _NotAlikeError(name)
     return Expression(name, parts), pa.bool_()
 
@@ -163,6 +163,6 @@ def _read_literal(node: Any, kind: pa.DataType) -> pa.Scalar:
     return pa.scalar(value, kind)
 
 
-def _list(sequence: Any) -> list[Any]:
+def list_elements(sequence: Any) -> list[Any]:
     """Return the elements of a Scala sequence."""
     return [sequence.apply(index) for index in range(sequence.size())]

@@ -62,8 +62,8 @@ def list_children(kind: DataType) -> tuple[DataType, ...]:
     return (kind.elementType,) if isinstance(kind, ArrayType) else ()
 
 
-def to_delivered(name: str, column: Column, kind: DataType) -> Column:
-    """Return the column as it goes to the tasks: intervals and variants, and what holds any of them, as JSON text.
+def deliver_column(name: str, column: Column, kind: DataType) -> Column:
+    """Return the column as the tasks get it: intervals and variants, and what holds any of them, as JSON text.
 
     An interval's JSON text is the string that ``to_json`` gives: ``"INTERVAL '1' DAY"`` with its quotes.
     """

@@ -1,4 +1,4 @@
-"""Check files of text before Spark reads them. Bytes that are no text fail the load: Spark would replace them."""
+"""Check files of text before Spark reads them. Bytes that are not text fail the load: Spark would replace them."""
 
 import codecs
 from collections.abc import Iterable
@@ -13,15 +13,16 @@ from pyspark.sql import SparkSession
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import ValueUnrepresentableError
 from lakewriter.report import format_count
+from lakewriter.source.file_look import read_plain_options
 from lakewriter.source.files.columnar import name_file
 from lakewriter.source.files.stored_files import StoredFile, decompress
 from lakewriter.source.storage import NotListable, find_store, to_path
-from lakewriter.spec.access import SecretText
 from lakewriter.spec.table_spec import Read
 
 _CODECS: Final = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
-"""Compressed files; Spark recognises them by their names."""
+"""Codecs by the file names' endings, by which Spark recognises them."""
 _UNREAD: Final = (".deflate", ".snappy", ".lz4")
+"""Endings of files that Spark decompresses and this process does not."""
 _THREADS: Final = 16
 _MOST_TASKS: Final = 200
 
@@ -41,7 +42,7 @@ class ByteCheck:
     encoding: str
 
     def require(self, spark: SparkSession, table: str) -> None:
-        """Raise ``VALUE_UNREPRESENTABLE`` with the first bytes that are no text. One task checks one file."""
+        """Raise ``VALUE_UNREPRESENTABLE`` with the first bytes that are not text. One task checks one file."""
         if not self.files:
             return
         files = spark.sparkContext.parallelize(self.files, min(len(self.files), _MOST_TASKS))
@@ -57,7 +58,7 @@ class ByteCheck:
 
 def plan_byte_check(uris: Iterable[str], read: Read) -> tuple[ByteCheck | None, tuple[str, ...]]:
     """Return the check of files that Spark has listed, and notes on files that cannot be checked."""
-    options = {name.lower(): value for name, value in read.options.items() if not isinstance(value, SecretText)}
+    options = read_plain_options(read)
     encoding = options.get("encoding") or options.get("charset") or "utf-8"
     try:
         encoding = codecs.lookup(encoding).name

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -51,21 +51,15 @@ class ClassArchive:
     def find(self) -> Path | None:
         """Return the archive if it is whole. Java does not check its content, so the name holds its checksum."""
         with suppress(OSError):
-            for path in self.list_files() if _is_private(self.folder) else ():
+            for path in self.folder.glob(f"{self.key}-*.jsa") if _is_private(self.folder) else ():
                 if path.name == make_name(self.key, path):
                     os.utime(path)
                     return path
                 path.unlink()
         return None
 
-    def list_files(self) -> Iterator[Path]:
-        return self.folder.glob(f"{self.key}-*.jsa")
-
-    def make_later(self) -> None:
-        """Make the archive after this process has ended, in a process of its own for which nothing waits."""
-        atexit.register(self._start_maker)
-
-    def _start_maker(self) -> None:
+    def start_maker(self) -> None:
+        """Make the archive in a process of its own, for which nothing waits."""
         with suppress(OSError):
             if self._is_tried() or not _is_writable(self.folder):
                 return
@@ -103,7 +97,7 @@ def find_archive(java: Path, environment: Mapping[str, str]) -> tuple[Path | Non
         return None, ""
     if path := archive.find():
         return path, f"-XX:SharedArchiveFile={shlex.quote(str(path))} {_QUIET}"
-    archive.make_later()
+    atexit.register(archive.start_maker)
     return None, ""
 
 

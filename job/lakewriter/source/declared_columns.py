@@ -25,6 +25,7 @@ from lakewriter.cast.sql_types import parse_type
 from lakewriter.cast.strict_cast import explain_misfit
 from lakewriter.cast.typed_cast import cast_values, is_castable, is_text
 from lakewriter.column_types import can_hold, name_type
+from lakewriter.documents.nesting import cut
 from lakewriter.errors import SpecInvalidError, ValueUnrepresentableError
 from lakewriter.source.arrow_types import make_nullable
 from lakewriter.source.bad_rows import FIELDS, KEEP_APART, Marked, join_marks, note_cut, read_cut
@@ -53,12 +54,10 @@ class ColumnCast:
     @property
     def is_exact(self) -> bool:
         """True if no value can be lost: numbers become wider, or anything becomes text."""
-        if self.source is None or not is_text(self.source):
-            return bool(pt.is_string(self.kind) or (self.source is not None and self._widens(self.source)))
-        return False
-
-    def _widens(self, source: pa.DataType) -> bool:
-        return bool(pt.is_null(source) or can_hold(self.kind, source))
+        if self.source is None:
+            return bool(pt.is_string(self.kind))
+        widens = pt.is_string(self.kind) or pt.is_null(self.source) or can_hold(self.kind, self.source)
+        return bool(widens and not is_text(self.source))
 
     @property
     def type_name(self) -> str:
@@ -195,7 +194,7 @@ def _cast_in_plan(source: DataFrame, casts: Sequence[ColumnCast], table: TableSp
             continue
         result = StructType().add("value", target).add("misfit", from_arrow_type(_MISFIT_KIND))
         convert = _make_spark_cast(cast, table.id, marks=is_marked(source))
-        # PySpark reads the function's annotations; its stubs do not allow that.
+        # PySpark reads the function's annotations, which its stubs do not know.
         converted = arrow_udf(convert, result)(columns[cast.index])  # type: ignore[call-overload]
         columns[cast.index] = converted.getField("value")
         misfits.append(converted.getField("misfit"))
@@ -205,26 +204,27 @@ def _cast_in_plan(source: DataFrame, casts: Sequence[ColumnCast], table: TableSp
 
 
 def _make_spark_cast(cast: ColumnCast, table: str, *, marks: bool) -> Callable[[pa.Array], pa.Array]:
+    """Return a function of values that returns them cast, and the reason of each misfit.
+
+    If rows have no ``marks``, it raises the first misfit.
+    """
+
+    # PySpark reads these annotations, which a partial function has not.
     def convert(values: pa.Array) -> pa.Array:
-        return _cast_for_spark(cast, table, values, marks=marks)
+        result = cast_values(values, cast.kind, cast.form)
+        misfits = pa.nulls(len(values), _MISFIT_KIND)
+        if result.misfits is not None:
+            if not marks:
+                number = pc.index(result.misfits, True).as_py()
+                raise make_misfit_error(table, "a row", cast, values[number : number + 1])
+            reasons = [
+                _describe_misfit(cast, values[number : number + 1]) if is_misfit else None
+                for number, is_misfit in enumerate(result.misfits.to_pylist())
+            ]
+            misfits = pa.array(reasons, _MISFIT_KIND)
+        return pa.StructArray.from_arrays([result.values, misfits], ["value", "misfit"])
 
     return convert
-
-
-def _cast_for_spark(cast: ColumnCast, table: str, values: pa.Array, *, marks: bool) -> pa.Array:
-    """Return the values and the reason of each misfit. If rows have no marks, raise the first misfit."""
-    result = cast_values(values, cast.kind, cast.form)
-    misfits = pa.nulls(len(values), _MISFIT_KIND)
-    if result.misfits is not None:
-        if not marks:
-            number = pc.index(result.misfits, True).as_py()
-            raise make_misfit_error(table, "a row", cast, values[number : number + 1])
-        reasons = [
-            _describe_misfit(cast, values[number : number + 1]) if is_misfit else None
-            for number, is_misfit in enumerate(result.misfits.to_pylist())
-        ]
-        misfits = pa.array(reasons, _MISFIT_KIND)
-    return pa.StructArray.from_arrays([result.values, misfits], ["value", "misfit"])
 
 
 def declare_schema(schema: pa.Schema, casts: Sequence[ColumnCast]) -> pa.Schema:
@@ -244,10 +244,10 @@ def cast_batch(
     """
     columns = list(batch.columns)
     misfits: list[tuple[ColumnCast, pa.Array]] = []
-    cut: dict[str, int] = {}
+    cuts: dict[str, int] = {}
     for cast in casts:
         result = cast_values(batch.column(cast.index), cast.kind, cast.form)
-        cut[cast.name] = result.cut
+        cuts[cast.name] = result.cut
         values, mask = _exclude_unlike(cast, batch.column(cast.index), result.values, result.misfits)
         columns[cast.index] = values
         if mask is not None:
@@ -262,7 +262,7 @@ def cast_batch(
     if marked is not None:
         columns[-1] = _mark_misfits(marked, misfits)
     schema = declare_schema(batch.schema, casts)
-    return pa.RecordBatch.from_arrays(columns, schema=note_cut(schema, {**read_cut(batch.schema), **cut}))
+    return pa.RecordBatch.from_arrays(columns, schema=note_cut(schema, {**read_cut(batch.schema), **cuts}))
 
 
 def _exclude_unlike(
@@ -289,10 +289,8 @@ def cast_batches(
 
 def make_misfit_error(table: str, where: str, cast: ColumnCast, value: pa.Array) -> ValueUnrepresentableError:
     """Return the error for the one ``value`` of an array, which does not fit."""
-    text = _write(value)
-    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
     return ValueUnrepresentableError(
-        f"table {table!r}, {where}: {shown!r} in column {cast.name!r} {explain(cast, value)}.",
+        f"table {table!r}, {where}: {cut(_write(value), _SHOWN)!r} in column {cast.name!r} {explain(cast, value)}.",
         remedy="Correct the value; or declare another type or spelling under columns:; or keep such rows apart, up to "
         f"a share of all: {KEEP_APART}.",
         column=cast.name,

@@ -17,7 +17,7 @@ from lakewriter.source.files.file_source import OpenedFiles, open_files
 from lakewriter.source.judged_rows import AnySource, judge_rows
 from lakewriter.source.request import Body, Feed, Reader, RowsRequest, SparkFactory
 from lakewriter.source.source_options import make_reader_options, resolve_secrets
-from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
+from lakewriter.source.spark_failures import Origin
 from lakewriter.source.task_sizes import Sizes, read_sizes
 from lakewriter.spec.specification import MIB
 from lakewriter.spec.table_spec import IndexKind, TableSpec
@@ -42,16 +42,14 @@ def make_spread(spark: SparkFactory, origin: Origin) -> Spread:
     def spread(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         if sum(measure(item) for item in items) <= _FEW_BYTES:
             return spread_locally(work, items)
-        try:
+        with origin.explain_errors():
             return list(spark().sparkContext.parallelize(items, len(items)).map(work).collect())
-        except SPARK_ERRORS as error:
-            raise origin.make_error(error) from error
 
     return spread
 
 
 def measure(item: object) -> int:
-    """Return the bytes that work on an item reads. An item is a piece or a part of a file, or several of them."""
+    """Return the bytes that work on an item reads. An item is a file, a piece or a part of one, or several of them."""
     if isinstance(item, tuple | list):
         return sum(map(measure, item))
     return int(getattr(item, "size", 0))
@@ -100,10 +98,8 @@ class FilesFeed(Feed):
         if not self._pieces:
             return []
         pieces = self._spark().sparkContext.parallelize(self._pieces, self.partitions)
-        try:
+        with self._origin.explain_errors():
             return list(pieces.mapPartitionsWithIndex(partial(_run_task, self._source, body)).collect())
-        except SPARK_ERRORS as error:
-            raise self._origin.make_error(error) from error
 
     def read_first(self, rows: int) -> pa.Table:
         """Return the first rows in one table, under the source's names, without the bad ones."""
@@ -232,7 +228,7 @@ def read_ahead(readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
             if not opened and waiting[0].size > _AHEAD_BYTES:
                 yield from waiting.popleft().open()
                 continue
-            while waiting and len(opened) < _AT_ONCE and _measure([*opened, waiting[0]]) <= _AHEAD_BYTES:
+            while waiting and len(opened) < _AT_ONCE and measure([*opened, waiting[0]]) <= _AHEAD_BYTES:
                 open_next()
             first = opened[0]
             batch = first.coming.result()
@@ -241,7 +237,3 @@ def read_ahead(readings: Sequence[Reading]) -> Iterator[pa.RecordBatch]:
                 continue
             first.coming = threads.submit(next, first.batches, None)
             yield batch
-
-
-def _measure(files: Sequence[_Opened | Reading]) -> int:
-    return sum(file.size for file in files)

@@ -28,7 +28,7 @@ _WAITS: Final = {"default.api.timeout.ms": "15000", "request.timeout.ms": "15000
 
 
 @dataclass(frozen=True)
-class Held:
+class PartitionOffsets:
     """The offsets that a partition has: the first, the one after the last, and the one after the last that is read,
     which is that of an open transaction's first message."""
 
@@ -44,7 +44,7 @@ class Topics:
 
     sizes: Mapping[str, int]
     ids: Mapping[str, str]
-    held: Mapping[str, Held]
+    held: Mapping[str, PartitionOffsets]
 
 
 def list_kafka_reads(read: Read) -> Iterator[Read]:
@@ -104,7 +104,9 @@ def _list_matching(strategy: Any, admin: Any) -> list[str]:
     return sorted(names)
 
 
-def _ask_offsets(jvm: Any, admin: Any, partitions: Sequence[tuple[str, int]], level: str) -> dict[str, Held]:
+def _ask_offsets(
+    jvm: Any, admin: Any, partitions: Sequence[tuple[str, int]], level: str
+) -> dict[str, PartitionOffsets]:
     kafka = jvm.org.apache.kafka
     keys = {f"{name}/{number}": kafka.common.TopicPartition(name, number) for name, number in partitions}
 
@@ -118,7 +120,7 @@ def _ask_offsets(jvm: Any, admin: Any, partitions: Sequence[tuple[str, int]], le
     levels, spec = kafka.common.IsolationLevel, kafka.clients.admin.OffsetSpec
     firsts, ends = ask(spec.earliest(), levels.READ_UNCOMMITTED), ask(spec.latest(), levels.READ_UNCOMMITTED)
     readable = ends if level == "read_uncommitted" else ask(spec.latest(), levels.READ_COMMITTED)
-    return {name: Held(firsts[name], ends[name], readable[name]) for name in keys}
+    return {name: PartitionOffsets(firsts[name], ends[name], readable[name]) for name in keys}
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def look_at_topics(
     )
 
 
-def _compare_cursor(table: TableSpec, name: str, held: Held, topic: str, since: Cursor) -> str | None:
+def _compare_cursor(table: TableSpec, name: str, held: PartitionOffsets, topic: str, since: Cursor) -> str | None:
     """Say which messages above a cursor the partition no longer has; raise ``SOURCE_FAILED`` if another topic has
     counted it."""
     is_other = bool(since.topic and topic and since.topic != topic)
@@ -214,11 +216,9 @@ class StreamedTopics:
         ``CHECKPOINT_LOST`` if the topics no longer have what comes next. ``SOURCE_UNREACHABLE`` if an open transaction
         hides it, which ends by itself.
         """
-        try:
+        with self._origin.explain_errors():
             if failure := self._find_failure():
                 raise failure
-        except SPARK_ERRORS as error:
-            raise self._origin.make_error(error) from error
 
     def explain(self, text: str) -> LakeError | None:
         """Return the error of a batch that was read, or has failed with ``text``, by the topics; None if they are as
@@ -301,7 +301,9 @@ class StreamedTopics:
             written.setdefault(topic, {})[number] = _FIRST if topic in anew else starts.get(name, _FIRST)
         return f"'{json.dumps(written)}'"
 
-    def _compare(self, position: Position, held: Mapping[str, Held], given: Mapping[str, str]) -> LakeError | None:
+    def _compare(
+        self, position: Position, held: Mapping[str, PartitionOffsets], given: Mapping[str, str]
+    ) -> LakeError | None:
         """Return the error for a position that the partitions no longer have, or do not have yet."""
         table, starts, ends = self.table, position.starts, position.ends
         hidden = [name for name, has in held.items() if has.readable < ends.get(name, 0) <= has.end]

@@ -28,7 +28,6 @@ from lakewriter.source.messages.mended_lines import Odd, parse_odd_line
 from lakewriter.source.messages.splits import FILE_BITS
 from lakewriter.source.request import RowsRequest
 from lakewriter.source.session import isolate
-from lakewriter.source.spark_failures import SPARK_ERRORS
 from lakewriter.source.table_frames import load_source, prepare_delivery
 from lakewriter.spec.stream import StreamKey
 from lakewriter.spec.table_spec import TableSpec
@@ -51,17 +50,17 @@ _RAW: Final = pa.schema(
         ("given", pa.string()),
         ("line", pa.string()),
         ("message", pa.string()),
-        ("place", pa.int64()),
+        ("number", pa.int64()),
     ]
 )
-"""The columns of a quarantine's files. ``given`` is the row as the source would give it today, ``place`` its
+"""The columns of a quarantine's files. ``given`` is the row as the source would give it today, ``number`` its
 number in the replay."""
 _RECORDS: Final = mark_schema([field.with_nullable(True) for field in DOCUMENTS])
 _NO_RECORD: Final = "not a record of this stream"
 _NO_LINES: Final = "it is a line, and the source has none"
 
 
-class _Said(msgspec.Struct):
+class _MessageFields(msgspec.Struct):
     """The fields of a record's message besides its data."""
 
     emitted_at: int | None = None
@@ -77,15 +76,13 @@ def read_quarantined(
     """
     session = isolate(spark_factory())
     request = RowsRequest(spark_factory, table)
-    try:
+    with request.origin.explain_errors():
         if has_reader(table.read):
             return _read_file_rows(session, table, read, keys)
         source = load_source(session, request, table.read, aside=False).frame
         whole, lines = _open_files(session, read, keys)
         typed, _ = apply_declared_types(source, table, in_spark=True)
         return _keep_lines(_parse_rows(whole, prepare_delivery(typed)[1], table), lines)
-    except SPARK_ERRORS as error:
-        raise request.origin.make_error(error) from error
 
 
 def _keep_lines(rows: DataFrame, lines: DataFrame) -> DataFrame:
@@ -135,7 +132,7 @@ def read_quarantined_records(
 ) -> DataFrame:
     """Return the records of a stream in the files ``keys`` as documents, with a column of marks.
 
-    A line that is no record of the stream is bad.
+    A line that is not a record of the stream is bad.
     """
     assert table.stream is not None
     rows, lines = _open_files(isolate(spark_factory()), read, keys)
@@ -208,7 +205,7 @@ def _read_files(
             for key in keys[number : number + 1]:
                 rows = pq.read_table(io.BytesIO(read(key)), columns=list(_READ)).rename_columns(list(_READ.values()))
                 first = number << FILE_BITS
-                rows = rows.append_column("place", pa.arange(first, first + rows.num_rows))
+                rows = rows.append_column("number", pa.arange(first, first + rows.num_rows))
                 given = rows.column("row").to_pylist() if null is not None else []
                 dropped = pa.array([row and drop_text(row, str(null)) for row in given], pa.string())
                 rows = rows.append_column("given", dropped if given else rows.column("row"))
@@ -237,15 +234,15 @@ def _parse_records(key: StreamKey, batches: Iterator[pa.RecordBatch]) -> Iterato
 
 
 def _parse_record(key: StreamKey, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record's document. A line that is no record of the stream is returned unchanged, with the reason.
+    """Return a record's document. A line that is not a record of the stream is returned unchanged, with the reason.
 
     Only the product itself reads a message's line: an older release may have stored one that this release reads.
     """
     mark = {"file": row["file"], "offset": row["offset"]}
     if row["row"] is not None:
-        fields = msgspec.json.decode(row["message"] or "{}", type=_Said)
+        fields = msgspec.json.decode(row["message"] or "{}", type=_MessageFields)
         changes = bytes(fields.changes).decode() or None
-        return {ROW: row["place"], DATA: row["row"], EMITTED: fields.emitted_at, CHANGES: changes, BAD: mark}
+        return {ROW: row["number"], DATA: row["row"], EMITTED: fields.emitted_at, CHANGES: changes, BAD: mark}
     line = row["line"].encode()
     odd = Odd(message) if (message := parse_line(line)) is not None else parse_odd_line(line)
     record = odd.message.record if odd.message is not None else None
@@ -253,4 +250,4 @@ def _parse_record(key: StreamKey, row: Mapping[str, Any]) -> dict[str, Any]:
         return {BAD: mark | {"value": row["line"], "reason": odd.fault or _NO_RECORD}}
     changes = (bytes(record.meta.changes).decode() or None) if record.meta is not None else None
     emitted_at = None if record.emitted_at is None else int(record.emitted_at)
-    return {ROW: row["place"], DATA: record.text.decode(), EMITTED: emitted_at, CHANGES: changes, BAD: mark}
+    return {ROW: row["number"], DATA: record.text.decode(), EMITTED: emitted_at, CHANGES: changes, BAD: mark}

@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -152,6 +153,14 @@ class Origin:
         for reason in self.reasons:
             if (failure := reason("")) is not None:
                 raise failure
+
+    @contextmanager
+    def explain_errors(self) -> Iterator[None]:
+        """Raise the error for an exception of calls into Spark."""
+        try:
+            yield
+        except SPARK_ERRORS as error:
+            raise self.make_error(error) from error
 
     def make_error(self, error: Exception) -> LakeError:
         """Return the error for an exception of a call into Spark."""

@@ -128,7 +128,7 @@ class RowsFeed(Feed):
 
     def keep(self) -> None:
         """Hold the rows on the executors' disks, so that the count and the load see the same ones, and count them."""
-        self._look()
+        self._check_source()
         settings = self._frame.sparkSession.conf
         settings.set(_ADAPTIVE, "true")
         # Spark's cache is keyed by plan: without a unique literal two tables with one plan would share an entry.
@@ -144,60 +144,48 @@ class RowsFeed(Feed):
 
     def count(self) -> None:
         """Count the rows of each partition; Spark reads no column for it."""
-        self._look()
-        try:
+        self._check_source()
+        with self._origin.explain_errors():
             counts = self._frame.select(F.spark_partition_id().alias("p")).groupBy("p").count().collect()
-        except SPARK_ERRORS as error:
-            raise self._origin.make_error(error) from error
         self.partitions = self._count_partitions()
         rows = {row[0]: row[1] for row in counts}
         self.counts = tuple(rows.get(partition, 0) for partition in range(self.partitions))
 
     def _count_partitions(self) -> int:
-        try:
+        with self._origin.explain_errors():
             return self._frame.rdd.getNumPartitions()
-        except SPARK_ERRORS as error:
-            raise self._origin.make_error(error) from error
 
     def run(self, body: Body) -> list[str]:
         """Return what ``body`` yields in the tasks, in the order of the partitions."""
-        self._look()
-        try:
-            asked = self._reconciliation
-            measured = (asked.depth, len(asked.columns)) if asked is not None else None
+        self._check_source()
+        reconciliation = self._reconciliation
+        with self._origin.explain_errors():
+            measured = (reconciliation.depth, len(reconciliation.columns)) if reconciliation is not None else None
             task = partial(_run_task, self._delivered, self._casts, self._origin.table, measured, body)
             rows = self._frame.mapInArrow(task, "receipt string").collect()
-        except SPARK_ERRORS as error:
-            raise self._origin.make_error(error) from error
         self._origin.require()
         texts = [str(row[0]) for row in rows]
-        if asked is not None:
-            asked.take([Figures.parse(text) for text in texts if text.startswith(MARK)])
+        if reconciliation is not None:
+            reconciliation.take([Figures.parse(text) for text in texts if text.startswith(MARK)])
         return [text for text in texts if not text.startswith(MARK)]
 
     def reconcile(self) -> None:
         """Raise ``SOURCE_DISAGREES`` if the tasks have read other rows than the source's figures say."""
-        try:
+        with self._origin.explain_errors():
             if self._reconciliation is not None:
                 self._reconciliation.compare()
-        except SPARK_ERRORS as error:
-            raise self._origin.make_error(error) from error
 
-    def _look(self) -> None:
+    def _check_source(self) -> None:
         """Check the files' bytes, or lock a database's table, once, before Spark reads them."""
         checks, self._checks = self._checks, ()
         for check in checks:
-            try:
+            with self._origin.explain_errors():
                 check.require(self._frame.sparkSession, self._origin.table)
-            except SPARK_ERRORS as error:
-                raise self._origin.make_error(error) from error
 
     def read_first(self, rows: int) -> pa.Table:
         """Return the first good rows in one table, under the source's names."""
-        try:
+        with self._origin.explain_errors():
             table = self._frame.limit(rows).toArrow()
-        except SPARK_ERRORS as error:
-            raise self._origin.make_error(error) from error
         # The columns behind the source's are marks and results of checks.
         names = self._delivered.names
         source = table.rename_columns(names).select(range(len(self.schema)))
@@ -218,9 +206,8 @@ class RowsFeed(Feed):
         # Nothing is numbered any more.
         settings.set(_ADAPTIVE, "true")
         try:
-            return find_repeated(frame, [names[position] for position in positions], shown)
-        except SPARK_ERRORS as error:
-            raise self._origin.make_error(error) from error
+            with self._origin.explain_errors():
+                return find_repeated(frame, [names[position] for position in positions], shown)
         finally:
             settings.set(_ADAPTIVE, "false")
 
@@ -256,10 +243,8 @@ def _run_task(
 def open_rows(request: RowsRequest, reason: str) -> RowsFeed:
     """Open the feed of a table. Its rows are numbered later if they are first brought into another order."""
     session, origin, table = isolate(request.spark()), request.origin, request.table
-    try:
+    with origin.explain_errors():
         loaded = load_source(session, request, table.read, aside=table.marks_rows)
-    except SPARK_ERRORS as error:
-        raise origin.make_error(error) from error
     # Of a bare scan two readings agree: the files are listed once, and no row depends on the columns read.
     steady = has_reader(table.read) and request.condition is None
     feed = _make_feed(loaded, request, origin, reason, tasks=1 if request.single else None, steady=steady)
@@ -278,11 +263,9 @@ def open_batch(loaded: Loaded, request: RowsRequest, origin: Origin, tasks: int)
 def open_frame(frame: DataFrame, request: RowsRequest) -> RowsFeed:
     """Open a DataFrame with all its partitions, or in one. With a frame bound it is a ``FeedOpener``."""
     origin = Origin(request.table.id, "the DataFrame")
-    try:
+    with origin.explain_errors():
         rows = rebind(frame)
         marked = add_marks(rows) if request.table.marks_rows and not is_marked(rows) else rows
-    except SPARK_ERRORS as error:
-        raise origin.make_error(error) from error
     return _make_feed(Loaded(marked), request, origin, "it is a DataFrame", tasks=1 if request.single else None)
 
 
@@ -293,14 +276,12 @@ def _make_feed(
     If that fails, what the rows hold is closed."""
     table = request.table
     try:
-        loaded = unfold_events(loaded, table, request.first)
-        request = _take_declared(request, loaded)
-        typed, casts = _declare(loaded, request)
-        source = add_checks(add_deleted_column(typed, table), table)
-        frame, schema = prepare_delivery(source if tasks is None else source.coalesce(tasks))
-    except SPARK_ERRORS as error:
-        loaded.close()
-        raise origin.make_error(error) from error
+        with origin.explain_errors():
+            loaded = unfold_events(loaded, table, request.first)
+            request = _take_declared(request, loaded)
+            typed, casts = _declare(loaded, request)
+            source = add_checks(add_deleted_column(typed, table), table)
+            frame, schema = prepare_delivery(source if tasks is None else source.coalesce(tasks))
     except BaseException:
         loaded.close()
         raise

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from lakewriter.errors import SpecInvalidError
+from lakewriter.source.arrow_conditions import list_elements
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.file_frames import FileRows
 from lakewriter.source.marked_rows import IS_BAD, add_marks, is_marked
@@ -96,18 +97,15 @@ def _refuse(table: str, what: str, view: str) -> SpecInvalidError:
 
 def _asks_for_file(plan: Any) -> bool:
     """Return True if an expression of a plan names a row's file."""
-    return any(map(_names_file, _list(plan.expressions()))) or any(
-        map(_asks_for_file, [*_list(plan.children()), *_list(plan.subqueries())])
+    return any(map(_names_file, list_elements(plan.expressions()))) or any(
+        map(_asks_for_file, [*list_elements(plan.children()), *list_elements(plan.subqueries())])
     )
 
 
 def _names_file(expression: Any) -> bool:
-    return expression.getClass().getSimpleName() in _CLASSES or any(map(_names_file, _list(expression.children())))
-
-
-def _list(sequence: Any) -> list[Any]:
-    """Return the elements of a Scala sequence."""
-    return [sequence.apply(index) for index in range(sequence.size())]
+    return expression.getClass().getSimpleName() in _CLASSES or any(
+        map(_names_file, list_elements(expression.children()))
+    )
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ def _find_columns(use: _Use, columns: Sequence[str]) -> set[str] | None:
     if not use.above or use.above[0].getClass().getSimpleName() not in _CHOOSES:
         return None
     used = [node.references() for node in use.above]
-    outputs = zip(columns, _list(use.reader.output()), strict=False)
+    outputs = zip(columns, list_elements(use.reader.output()), strict=False)
     return {name for name, column in outputs if any(references.contains(column) for references in used)}
 
 
@@ -156,7 +154,7 @@ def _find_uses(node: Any, above: tuple[Any, ...]) -> Iterator[_Use]:
         yield _Use(node, above)
     # A filter passes all columns on to the node above it.
     users = (*above, node) if kind == _PASSES_ALL else (node,)
-    for child in _list(node.children()):
+    for child in list_elements(node.children()):
         yield from _find_uses(child, users)
-    for inner in _list(node.subqueries()):
+    for inner in list_elements(node.subqueries()):
         yield from _find_uses(inner, ())

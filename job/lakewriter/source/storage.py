@@ -1,6 +1,5 @@
 """List, pin and read the files of a source: local ones and S3's, without Spark and its packages."""
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from pyarrow import fs
 
 from lakewriter.aws import BotoCoreError, ClientError, find_bucket_region, get_shared_clients, read_default_keys
+from lakewriter.aws.credentials import find_endpoint
 from lakewriter.aws.source_objects import SourceObject, find_object, list_objects, stream_object
 from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.access import Access
@@ -152,7 +152,7 @@ class BucketStore:
     def open(self) -> fs.FileSystem:
         """Return the file system, with credentials of the calling process."""
         keys: dict[str, Any] = dict(get_shared_clients(self.access).read_keys())
-        return _open_s3(self.access.region, self.access.endpoint or _find_endpoint(), keys)
+        return _open_s3(self.access.region, self.access.endpoint or find_endpoint(), keys)
 
 
 Store = Disk | Bucket
@@ -170,10 +170,6 @@ def _open_s3(region: str | None, endpoint: str | None, options: dict[str, Any]) 
         scheme, _, host = endpoint.rpartition("://")
         options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
     return fs.S3FileSystem(region=region, **options)
-
-
-def _find_endpoint() -> str | None:
-    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
 
 
 def _make_entry(bucket: str, item: SourceObject) -> Entry:
@@ -262,4 +258,4 @@ def detect_table_format(path: str) -> str | None:
 
 @lru_cache(maxsize=32)
 def _open_s3_store(bucket: str) -> Bucket:
-    return Bucket(find_bucket_region(bucket), _find_endpoint())
+    return Bucket(find_bucket_region(bucket), find_endpoint())

@@ -117,16 +117,10 @@ class TableStream:
         assert jvm is not None
         return self.origin.explain(str(jvm.org.apache.spark.util.Utils.exceptionString(ended.get())))
 
-    def open_feed(
-        self,
-        frame: DataFrame,
-        plan: BatchPlan,
-        request: RowsRequest,
-        *,
-        least: int,
-    ) -> Feed:
-        """Open the feed of one batch, in as many partitions as its input needs, or ``least`` if that is more. The
-        request's table has what earlier loads have learnt of its columns.
+    def open_feed(self, frame: DataFrame, plan: BatchPlan, request: RowsRequest, *, least: int) -> Feed:
+        """Open the feed of one batch, in as many partitions as its input needs, or ``least`` if that is more.
+
+        The request's table has what earlier loads have learnt of its columns.
         """
         if self._files is None:
             tasks = 1 if request.single else max(least, self._choose_tasks(frame, plan))

@@ -16,7 +16,7 @@ from lakewriter.column_types import is_void, note_type
 from lakewriter.errors import LakeError, SourceFailedError, SpecInvalidError
 from lakewriter.naming import DELETED
 from lakewriter.receipt import InferredType
-from lakewriter.source.arrow_types import make_arrow_schema, to_delivered
+from lakewriter.source.arrow_types import deliver_column, make_arrow_schema
 from lakewriter.source.bad_rows import BAD, Marked, mark_schema
 from lakewriter.source.byte_checks import ByteCheck, plan_byte_check
 from lakewriter.source.change_events.connect_schemas import read_row_types
@@ -112,7 +112,7 @@ def load_source(session: SparkSession, request: RowsRequest, read: Read, *, asid
     marked = replace(loaded, frame=add_marks(loaded.frame)) if aside and not is_marked(loaded.frame) else loaded
     if read is request.table.read and infers_types(read):
         marked = replace(marked, inferred=_note_types(loaded.frame, request.table))
-    return _take_none(read, marked)
+    return replace(marked, frame=marked.frame.limit(0), checks=()) if read.is_empty else marked
 
 
 def _note_types(frame: DataFrame, table: TableSpec) -> tuple[InferredType, ...]:
@@ -129,11 +129,6 @@ def _open_rows(session: SparkSession, request: RowsRequest, read: Read, *, aside
     typed = table if read is table.read else table.model_copy(update={"columns": {}})
     spread = make_spread(lambda: session, request.origin)
     return pack_rows(session, open_files(typed, read, options, spread, aside=aside), spread)
-
-
-def _take_none(read: Read, loaded: Loaded) -> Loaded:
-    """Return the rows unchanged, or no row if no file is to be read."""
-    return replace(loaded, frame=loaded.frame.limit(0), checks=()) if read.is_empty else loaded
 
 
 def _load(session: SparkSession, request: RowsRequest, read: Read, *, aside: bool) -> Loaded:
@@ -273,7 +268,7 @@ def prepare_delivery(source: DataFrame) -> tuple[DataFrame, pa.Schema]:
         raise SourceFailedError("the source has no columns.", remedy="Check its path and options.")
     numbered = source.toDF(*number_columns(names))
     columns = [
-        to_delivered(name, F.col(field.name), field.dataType).alias(field.name)
+        deliver_column(name, F.col(field.name), field.dataType).alias(field.name)
         for name, field in zip(names, numbered.schema, strict=True)
     ]
     if BAD in names:

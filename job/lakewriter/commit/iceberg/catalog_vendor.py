@@ -54,4 +54,4 @@ def find_task_vendor(action: CatalogAction, clients: aws.Clients) -> Vendor | No
     """Return what gives the tasks' credentials; None where the catalog gives none, so that no task resolves its
     secret."""
     vendor = find_vendor(action, clients.access)
-    return vendor if vendor and clients.with_vendor(vendor).vended else None
+    return vendor if vendor and clients.with_vendor(vendor).is_vended else None

@@ -17,7 +17,7 @@ from lakewriter.cast.strict_cast import cast_text, explain_misfit
 from lakewriter.column_types import name_type
 from lakewriter.documents.exact import ColumnBuilder, Locate, Objects, locate_below, locate_rows
 from lakewriter.documents.nesting import write_json_pointer
-from lakewriter.documents.types import DocumentType, Record, from_arrow_type
+from lakewriter.documents.types import DocumentType, Record, make_document_type
 
 EXACT_DIGITS: Final = 15
 """A double stores every number of up to so many digits. https://en.cppreference.com/w/cpp/types/numeric_limits/digits10"""
@@ -79,7 +79,7 @@ class _Builder(ColumnBuilder[Any]):
         self._is_declared = column.name in self.columns.declared
         values = [document.get(column.name) for document in documents]
         locate = locate_below(locate_rows(range(len(documents))), column.name)
-        return self.build(from_arrow_type(column.type), column.type, values, locate)
+        return self.build(make_document_type(column.type), column.type, values, locate)
 
     def note_other_spellings(self, names: Collection[str], objects: Objects[Any], locate: Locate) -> None:
         """Record keys that differ from a column by case alone, if their object has no key of the column's name."""

@@ -20,7 +20,7 @@ from lakewriter.source.messages.contents import Contents, scan
 from lakewriter.source.messages.lines import parse_line
 from lakewriter.source.messages.mended_lines import parse_odd_line
 from lakewriter.source.request import Feed
-from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, make_unreadable_error
+from lakewriter.source.spark_failures import Origin, make_unreadable_error
 from lakewriter.source.storage import AnyStore, NotListable, list_files
 from lakewriter.source.task_sizes import Chunk, SourceFile
 from lakewriter.spec.stream import StreamKey
@@ -119,10 +119,8 @@ def scan_pieces(spark: SparkSession, message_files: MessageFiles) -> dict[Piece,
     if not pieces:
         return {}
     listed = spark.sparkContext.parallelize(pieces, len(pieces))
-    try:
+    with Origin("messages", "Airbyte messages").explain_errors():
         texts = listed.map(partial(_scan, message_files.store)).collect()
-    except SPARK_ERRORS as error:
-        raise Origin("messages", "Airbyte messages").make_error(error) from error
     return {piece: Contents.from_json(json.loads(text)) for piece, text in zip(pieces, texts, strict=True)}
 
 
@@ -203,11 +201,9 @@ class MessagesFeed(Feed):
         if not self._pieces:
             return []
         pieces = self._spark.sparkContext.parallelize(self._pieces, self.partitions)
-        try:
+        with self._origin.explain_errors():
             task = partial(_run_task, self._store, self._stretch, body, self._sets_aside)
             return list(pieces.mapPartitionsWithIndex(task).collect())
-        except SPARK_ERRORS as error:
-            raise self._origin.make_error(error) from error
 
     def merge(self) -> "MessagesFeed":
         """Return the same records in one partition."""
