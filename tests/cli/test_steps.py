@@ -106,7 +106,7 @@ def test_nothing_is_read_behind_a_message_that_cannot_be_read(platform):
                 user(3), state("users", 3), status("users", "COMPLETE")]  # fmt: skip
     said, error = platform.sync(*messages, streams=(USERS, ORDERS))
     assert "public.users (a message at byte" in str(error)
-    assert "its data is no object" in str(error)
+    assert "its data is not an object" in str(error)
     assert (states(said), platform.ids()) == ([(1, 1)], [1])
     # No STATE covers its records, and the next sync sends them again.
     assert not platform.rows("data/public/orders/")

@@ -73,4 +73,4 @@ def test_instants_in_a_zone_of_the_sessions(zone):
         if name == "postgresql":
             assert own == expected
         else:
-            assert "its sessions have time_zone='+02:00', in which a TIMESTAMP is no instant" in own
+            assert "its sessions have time_zone='+02:00', in which a TIMESTAMP is not an instant" in own

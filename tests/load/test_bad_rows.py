@@ -32,7 +32,7 @@ def test_records_that_cannot_be_read_are_in_the_quarantine(tmp_path, aws, bucket
     assert {offset: row["_lake_line"] for offset, row in kept.items()} == {
         start: no_object, start + len(no_object) + 1: cut,
     }  # fmt: skip
-    assert kept[start]["_lake_reasons"] == ["its data is no object"]
+    assert kept[start]["_lake_reasons"] == ["its data is not an object"]
     assert kept[start]["_lake_source"] == str(tmp_path / "m.jsonl")
 
 

@@ -162,7 +162,7 @@ def test_record_that_cannot_be_read_fails_its_stream(lake):
     report = lake.load("a")
     users, orders = sorted(report.tables, key=lambda table: table.table, reverse=True)
     assert (orders.status, users.status, users.code) == ("done", "failed", "SOURCE_FAILED")
-    assert "of input file 1 cannot be read: its data is no object" in users.message
+    assert "of input file 1 cannot be read: its data is not an object" in users.message
     assert len(lake.rows("data/public/users/")) == 1
     assert state("users", 1)["state"] in printed(lake)
 

@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakewriter.errors import LakeError
 from lakewriter.source.file_streams import list_planned
-from lakewriter.source.files.folder_listing import Listing, list_stored
-from lakewriter.source.files.pinned_paths import PlannedFile
+from lakewriter.source.files.folder_listing import Listing, PlannedFile, list_stored
 from lakewriter.source.request import RowsRequest
 from lakewriter.source.streams import TableStream
 from lakewriter.spec.table_spec import TableSpec

@@ -60,7 +60,7 @@ TYPES: list[tuple[list[str | None], str | None, str]] = [
     (["true", "1"], None, "1 of 2 values are numbers, but 'true' is not"),
     (["2026-01-05", "2026-01-31"], "date", "all values (2) are dates, such as '2026-01-05'"),
     (["2026-01-05", "2026-1-5"], None, f"1 of 2 values are dates or times, but '2026-1-5' {OTHER_DATE}"),
-    (["2026-02-30"], None, "'2026-02-30' is no date of the calendar"),
+    (["2026-02-30"], None, "'2026-02-30' is not a date of the calendar"),
     (["2026-01"], None, f"'2026-01' {OTHER_DATE}"),
     (["05.01.2026"], None, f"'05.01.2026' {OTHER_DATE}"),
     (["01/05/2026"], None, f"'01/05/2026' {OTHER_DATE}"),

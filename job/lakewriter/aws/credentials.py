@@ -140,7 +140,7 @@ def find_endpoint() -> str | None:
 
 
 def choose_addressing(endpoint: str | None) -> dict[str, str]:
-    """Choose how S3's clients name a bucket: in the path at another endpoint than AWS's, whose DNS may not have it."""
+    """Choose how S3's clients name a bucket: in the path at an endpoint beside AWS's, whose DNS may not have it."""
     return {"addressing_style": "path" if endpoint or find_endpoint() else "auto"}
 
 

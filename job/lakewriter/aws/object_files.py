@@ -18,13 +18,18 @@ _GZIP: Final = b"\x1f\x8b"
 T = TypeVar("T")
 
 
+def write_range(start: int, end: int) -> str:
+    """Write the header of a request for the bytes from ``start`` to before ``end``."""
+    return f"bytes={start}-{end - 1}"
+
+
 class ObjectFile(io.RawIOBase):
-    """An object as a file. Each read calls ``fetch`` with the range that it asks for, such as ``bytes=0-99``.
+    """An object as a file. Each read calls ``fetch`` with the first byte that it asks for, and the one behind the last.
 
     ``find_size`` returns the object's bytes; it is called when they are first needed.
     """
 
-    def __init__(self, name: str, fetch: Callable[[str], bytes], find_size: Callable[[], int]) -> None:
+    def __init__(self, name: str, fetch: Callable[[int, int], bytes], find_size: Callable[[], int]) -> None:
         super().__init__()
         self.name = name
         self._fetch, self._find_size = fetch, find_size
@@ -70,7 +75,7 @@ class ObjectFile(io.RawIOBase):
         wanted = min(count, self.size - self._position)
         if wanted <= 0:
             return b""
-        body = self._fetch(f"bytes={self._position}-{self._position + wanted - 1}")
+        body = self._fetch(self._position, self._position + wanted)
         self._position += len(body)
         return body
 
@@ -87,7 +92,7 @@ def open_object(bucket: str, key: str, clients: Clients) -> ObjectFile:
 
     return ObjectFile(
         name,
-        lambda asked: call(lambda: read_object(clients.s3, **where, Range=asked)[0]),
+        lambda start, end: call(lambda: read_object(clients.s3, **where, Range=write_range(start, end))[0]),
         lambda: call(lambda: int(clients.s3.head_object(**where)["ContentLength"])),
     )
 

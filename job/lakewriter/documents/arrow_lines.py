@@ -1,8 +1,8 @@
 """Parse many lines of JSON at a time with Arrow, and cut out those that it refuses.
 
 ``pyarrow.json`` refuses repeated keys and all that RFC 8259 forbids, with exceptions. These are excluded here and by
-the definition of a plain line: a second document on a line, ``NaN``, bytes that are no UTF-8. Other exceptions end the
-process: depth, a document that is no object, a decimal with a negative exponent.
+the definition of a plain line: a second document on a line, ``NaN``, bytes that are not UTF-8. Other exceptions end the
+process: depth, a document that is not an object, a decimal with a negative exponent.
 """
 
 import re
@@ -82,7 +82,7 @@ def parse_json(data: bytes, count: int, schema: pa.Schema | None) -> pa.Table | 
         row, number = _IN_ROW.search(str(error)), _VALUE.search(str(error))
         return Refusal(int(row[1]) if row else None, number[1].encode() if number else None, _find_alike(str(error)))
     except UnicodeDecodeError:
-        # For a key that is no UTF-8 pyarrow's own error cannot be decoded.
+        # For a key that is not UTF-8 pyarrow's own error cannot be decoded.
         return ANY
     # Each line begins and ends as an object does: if there are as many rows as lines, each line is one row.
     return table if table.num_rows == count else ANY

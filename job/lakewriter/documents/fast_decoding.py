@@ -109,7 +109,7 @@ def _find_doubts(documents: pa.StructArray, kind: pa.DataType, lines: TextLines,
 
 
 def _is_odd(array: pa.Array, _kind: pa.DataType) -> Mask:
-    """Return a mask of zeros with a sign, which the integer -0 has not, and of numbers that are no double."""
+    """Return a mask of zeros with a sign, which the integer -0 has not, and of numbers that are not doubles."""
     values: npt.NDArray[np.float64] = array.fill_null(1.0).to_numpy()
     mask: Mask = (np.signbit(values) & (values == 0.0)) | ~np.isfinite(values)
     return mask

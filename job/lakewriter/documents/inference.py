@@ -24,7 +24,7 @@ Seen = Mapping[Path, frozenset[Kind]]
 def collect_paths(partition: int, batches: Iterable[pa.RecordBatch], column: int) -> Iterator[str]:
     """Yield one JSON text: the paths of a partition's documents and their kinds, in the order of their first sight.
 
-    A text that is no document is passed over: it is a bad row when the rows are shaped.
+    A text that is not a document is passed over: it is a bad row when the rows are shaped.
     """
     seen: dict[Path, set[Kind]] = {}
     for batch in batches:

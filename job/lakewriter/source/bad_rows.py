@@ -14,7 +14,7 @@ BAD: Final = "__lakewriter_bad"
 and the reason, which is null for good rows. ``row`` is the whole row as JSON if it was read from JSON. If a ``column``
 is named and several values do not fit, ``row`` holds the texts of all of them by column."""
 SKIPPED: Final = "__lakewriter_skipped"
-"""The ``column`` of a mark whose row is no row of the table: its ``reason`` says what it is, and it is counted."""
+"""The ``column`` of a mark whose row is not a row of the table: its ``reason`` says what it is, and it is counted."""
 KEEP_APART: Final = "on_bad_row: {action: quarantine, at_most: 0.01}"
 """The advice to keep bad rows apart: without ``at_most`` the load still fails above one row in a thousand."""
 CHECKS: Final = "__lakewriter_checks"

@@ -2,7 +2,6 @@
 
 import codecs
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -16,14 +15,13 @@ from lakewriter.report import format_count
 from lakewriter.source.file_look import read_plain_options
 from lakewriter.source.files.columnar import name_file
 from lakewriter.source.files.stored_files import StoredFile, decompress
-from lakewriter.source.storage import NotListable, find_store, to_path
+from lakewriter.source.storage import NotListable, find_store, map_in_threads, to_path
 from lakewriter.spec.table_spec import Read
 
 _CODECS: Final = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
 """Codecs by the file names' endings, by which Spark recognises them."""
 _UNREAD: Final = (".deflate", ".snappy", ".lz4")
 """Endings of files that Spark decompresses and this process does not."""
-_THREADS: Final = 16
 _MOST_TASKS: Final = 200
 
 
@@ -65,8 +63,7 @@ def plan_byte_check(uris: Iterable[str], read: Read) -> tuple[ByteCheck | None, 
     except LookupError:
         return None, (f"bytes are not looked at: Python does not know the encoding {encoding!r}",)
     paths = sorted(map(to_path, uris))
-    with ThreadPoolExecutor(_THREADS) as pool:
-        files_by_path = dict(zip(paths, pool.map(_pin, paths), strict=True))
+    files_by_path = dict(zip(paths, map_in_threads(_pin, paths), strict=True))
     unseen = [path for path, file in files_by_path.items() if file is None]
     notes: tuple[str, ...] = ()
     if unseen:

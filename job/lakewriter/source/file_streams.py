@@ -15,8 +15,7 @@ from lakewriter.source.file_frames import pack_rows
 from lakewriter.source.file_splits import make_spread
 from lakewriter.source.files.csv_headers import list_nameless
 from lakewriter.source.files.file_source import OpenedFiles, open_files
-from lakewriter.source.files.folder_listing import Listing, list_stored
-from lakewriter.source.files.pinned_paths import PlannedFile, pin_paths
+from lakewriter.source.files.folder_listing import Listing, PlannedFile, list_stored, pin_paths
 from lakewriter.source.files.spark_options import take_options
 from lakewriter.source.session import isolate
 from lakewriter.source.spark_failures import Origin

@@ -204,7 +204,7 @@ def _open_local(builder: SparkSession.Builder, tasks: int, only_python: bool) ->
         "SPARK_LAUNCHER_OPTS": os.environ.get("SPARK_LAUNCHER_OPTS", _QUICK_JAVA),
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
     }
-    with _set_environment(environment), _ending_java():
+    with _set_environment(environment), _kill_java_on_error():
         try:
             return builder.getOrCreate()
         except PySparkException as error:
@@ -259,8 +259,8 @@ def _write_launcher(scratch: Path, java: Path) -> Path:
 
 
 @contextmanager
-def _ending_java() -> Iterator[None]:
-    """End Java if the start of Spark is interrupted before both are connected.
+def _kill_java_on_error() -> Iterator[None]:
+    """Kill Java if the start of Spark is interrupted before both are connected.
 
     PySpark removes the folder in which Java is to write its port. Java fails to, and its other threads keep it alive.
     """

@@ -19,6 +19,7 @@ from lakewriter.errors import (
     WorkerDiedError,
     from_text,
 )
+from lakewriter.source.databases.servers import SERVERS
 from lakewriter.spec.source_formats import EXCEL, FORMATS, find_format
 
 SPARK_ERRORS: Final = (PySparkException, Py4JError)
@@ -100,13 +101,7 @@ _REMEDIES: Final = (
 )
 """Words of Spark's sources and of Kafka's client, and what to do about them."""
 
-_DRIVERS: Final = {
-    "postgresql": "org.postgresql:postgresql:42.7.7",
-    "mysql": "com.mysql:mysql-connector-j:9.3.0",
-    "mariadb": "org.mariadb.jdbc:mariadb-java-client:3.5.3",
-    "sqlserver": "com.microsoft.sqlserver:mssql-jdbc:12.10.0.jre11",
-    "oracle": "com.oracle.database.jdbc:ojdbc11:23.8.0.25.04",
-}
+_DRIVERS: Final = {server.url.removeprefix("jdbc:").strip(":/"): server.package for server in SERVERS if server.package}
 _PACKAGES: Final = "Set spark.jars.packages to {}, in spark-defaults.conf or with --packages of spark-submit."
 _HADOOP_AWS: Final = "org.apache.hadoop:hadoop-aws:3.4.2"
 
@@ -245,6 +240,6 @@ def _suggest_format(name: str) -> str:
 
 def _find_driver(text: str) -> str:
     for database, package in _DRIVERS.items():
-        if database in text.lower():
+        if re.search(rf"\b{database}\b", text, re.IGNORECASE):
             return package
     return f"the driver's Maven coordinates (PostgreSQL: {_DRIVERS['postgresql']})"

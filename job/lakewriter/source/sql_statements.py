@@ -39,7 +39,7 @@ def run_statement(
     for name, frame in others.items():
         _register(name, frame)
     frame = _query(session, sql, views, table)
-    wanted = _find_wanted(frame, {name: views[name] for name, rows in files.items() if rows.opened.lies_apart})
+    wanted = _find_wanted(frame, {name: views[name] for name, rows in files.items() if rows.opened.may_skip_columns})
     if wanted:
         less = views | {name: files[name].make_frame(_label(name), columns) for name, columns in wanted.items()}
         pruned = _query(session, sql, less, table)

@@ -1,11 +1,12 @@
 """List, pin and read the files of a source: local ones and S3's, without Spark and its packages."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from pyarrow import fs
@@ -17,9 +18,12 @@ from lakewriter.source.task_sizes import SourceFile
 from lakewriter.spec.access import Access
 
 BLOCK: Final = 4 * 1024 * 1024
+_THREADS: Final = 16
 _S3_SCHEMES: Final = ("s3://", "s3a://")
 PATTERN: Final = frozenset("*?[]{}")
 """Characters of a pattern."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class NotListable(Exception):  # noqa: N818
@@ -217,6 +221,12 @@ def find_store(uri: str) -> tuple[Store, str]:
     if "://" in bare:
         raise NotListable(f"{uri!r} is neither local nor on S3")
     return Disk(), str(Path(bare).absolute())
+
+
+def map_in_threads(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Return the results of work on each file, in several threads: a file on S3 takes a few requests to begin."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return list(pool.map(work, items))
 
 
 def is_remote(uri: str) -> bool:

@@ -23,7 +23,7 @@ from lakewriter.spec.table_spec import ColumnType
 
 _SHOWN: Final = 40
 _EXAMPLES: Final = 3
-_EXACT_DIGITS: Final = 15
+EXACT_DIGITS: Final = 15
 """A double stores every number of up to so many digits. https://en.cppreference.com/w/cpp/types/numeric_limits/digits10"""
 _SMALLEST: Final = 2.2250738585072014e-308
 """Doubles closer to zero have fewer digits."""
@@ -41,7 +41,7 @@ _ODDITIES: Final = (
     (_ZEROS, "has a leading zero, as codes have"),
     (re.compile(r"T?[0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(?: ?[AaPp][Mm])?"),
      "is a time of day without a date"),
-    (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), "is no date of the calendar"),
+    (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), "is not a date of the calendar"),
     (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]+\.[0-9]{7,}.*"),
      "is finer than the microseconds of a timestamp; nanoseconds: truncate would cut it"),
     (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T].*"), "is not a time as it is taken (2026-01-31 10:00:00)"),
@@ -49,7 +49,7 @@ _ODDITIES: Final = (
      "is not a date as it is taken (2026-01-31); its spelling can be named by format:"),
     (re.compile(r"[+-]?[0-9]{1,3}(?:[.,'_ ]?[0-9]{3})*(?:,[0-9]+)?"), "is not a number as it is taken (1234.5)"),
 )  # fmt: skip
-"""Patterns of values that are no number, date or time, and the reasons."""
+"""Patterns of values that are not numbers, dates or times, and the reasons."""
 
 _FAMILIES: Final = {"double": "numbers", "timestamp": "dates or times", "boolean": "true or false"}
 _ANSWERS: Final = {"yes": "no", "y": "n", "t": "f"}
@@ -82,7 +82,7 @@ class _Values:
 
     @cached_property
     def codes(self) -> frozenset[str]:
-        """The values that are no numbers though they convert to one."""
+        """The values that are not numbers though they convert to one."""
         return frozenset(filter(_ZEROS.fullmatch, self.texts))
 
     def list_fitting(self, kind: str) -> frozenset[str]:
@@ -242,7 +242,7 @@ def _explain_value(text: str, values: _Values) -> str:
 
 def _is_exact_double(text: str) -> bool:
     digits = len(re.split("[eE]", text)[0].replace(".", "").lstrip("+-0"))
-    return digits <= _EXACT_DIGITS and not 0 < abs(float(text)) < _SMALLEST
+    return digits <= EXACT_DIGITS and not 0 < abs(float(text)) < _SMALLEST
 
 
 def _count_digits(text: str) -> int:

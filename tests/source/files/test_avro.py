@@ -147,7 +147,7 @@ BAD = [
      "4611686018427387904 ms since 1970"),
     (logical("int", "time-millis"), 86_400_000, "it is not a time of day", "86400000 ms"),
     (logical("bytes", "decimal", precision=2), b"\x64", "it has more digits than its type", "100E-0"),
-    (logical("bytes", "decimal", precision=2), b"", "it has no byte, and is no number", ""),
+    (logical("bytes", "decimal", precision=2), b"", "it has no byte, and is not a number", ""),
 ]  # fmt: skip
 
 

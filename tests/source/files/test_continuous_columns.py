@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from lakewriter.source.files.file_source import join_known
+from lakewriter.source.files.file_source import join_columns
 
 INT, LONG, TEXT, DOUBLE = pa.int32(), pa.int64(), pa.string(), pa.float64()
 
@@ -35,5 +35,5 @@ JOINED = [
 
 @pytest.mark.parametrize(("found", "known", "by_values", "expected", "places"), JOINED)
 def test_known_columns_come_first(found, known, by_values, expected, places):
-    joined = join_known(found, known, by_values=by_values)
+    joined = join_columns(found, known, by_values=by_values)
     assert (joined.schema, joined.indexes) == (expected, places)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lakewriter.errors import SourceFailedError
-from lakewriter.source.files.pinned_paths import PlannedFile, pin_paths
+from lakewriter.source.files.folder_listing import PlannedFile, pin_paths
 
 AT = 1_700_000_000_123
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, cast
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 
 from lakewriter import aws
-from lakewriter.aws.object_files import ObjectFile
+from lakewriter.aws.object_files import ObjectFile, write_range
 from lakewriter.errors import LoadGoneError
 from lakewriter.naming import LOAD_METADATA
 
@@ -59,7 +59,7 @@ class ClientsFileIO(FileIO):
     def open_parts(self, location: str, size: int) -> ObjectFile:
         """Open an object of ``size`` bytes to read parts of it, such as single columns of a data file."""
         whole = S3Input(location, self._clients)
-        return ObjectFile(location, lambda asked: whole.fetch(Range=asked), lambda: size)
+        return ObjectFile(location, lambda start, end: whole.fetch(Range=write_range(start, end)), lambda: size)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """See ``FileIO``; an object that is not there counts as deleted, and one that cannot be deleted stays."""

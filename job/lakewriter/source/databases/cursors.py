@@ -289,7 +289,7 @@ def _spell_bound(bound: Bound, kind: pa.DataType) -> str:
         return str(moment.date()) if pt.is_date(kind) else str(moment.strftime("%Y-%m-%d %H:%M:%S.%f"))
     value = cast_text(pa.array([bound.text]), kind).values[0].as_py()
     if value is None:
-        raise ValueError(f"{bound.text!r} is no {kind}")
+        raise ValueError(f"expected a value of type {kind}, got {bound.text!r}")
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 

@@ -82,12 +82,7 @@ def complete_options(options: Mapping[str, str], server: Server) -> dict[str, st
     return server.add_options({**options, **added})
 
 
-def read_database(
-    session: SparkSession,
-    options: Mapping[str, str],
-    request: RowsRequest,
-    read: Read,
-) -> DatabaseRows:
+def read_database(session: SparkSession, options: Mapping[str, str], request: RowsRequest, read: Read) -> DatabaseRows:
     """Plan the rows of a table or query; only those of the request's condition if the server compares the cursor.
 
     The database is asked for its columns, for the bounds of a partition, and for the highest value of the cursor. First

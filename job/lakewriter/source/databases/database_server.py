@@ -52,7 +52,7 @@ class Reading:
     text: str = ""
 
 
-class Asked(Protocol):
+class QueryRunner(Protocol):
     """A connection that answers a few questions."""
 
     def read_rows(self, sql: str, most: int = 0) -> list[tuple[str | None, ...]]:
@@ -107,12 +107,12 @@ class Server(ABC):
     def write_value(self, column: Column, text: str) -> str:
         """Return the literal of a value of the column's type, from a text as ``read`` makes it."""
 
-    def explain_session(self, connection: Asked) -> str:
+    def explain_session(self, connection: QueryRunner) -> str:
         """Return the reason why a session of these options changes values as they are read; blank if it does not."""
         del connection
         return ""
 
-    def begin_moment(self, connection: Asked, source: str) -> Moment | None:
+    def begin_moment(self, connection: QueryRunner, source: str) -> Moment | None:
         """Return a moment that other connections can see while this one is open; None if the database has none.
 
         ``source`` follows FROM. The driver raises its error if the user has no right to it.
@@ -120,7 +120,7 @@ class Server(ABC):
         del connection, source
         return None
 
-    def ask_type(self, connection: Asked, column: Column, source: str) -> Column:
+    def ask_type(self, connection: QueryRunner, column: Column, source: str) -> Column:
         """Return the column under the type that the server's catalog names, if the driver does not name it.
 
         ``source`` follows FROM.
@@ -234,7 +234,7 @@ def as_text(sql: str, kind: pa.DataType = STRING, text: str = "") -> Reading:
 
 
 def write_number(text: str) -> str:
-    """Return a number's text as a literal. Raise ``ValueError`` for a text that is no literal, such as NaN."""
+    """Return a number's text as a literal. Raise ``ValueError`` for a text that is not a literal, such as NaN."""
     if not re.fullmatch(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?", text):
         raise ValueError(f"{text!r} is not a number")
     return text

@@ -18,8 +18,8 @@ from lakewriter.source.databases.database_server import (
     MOST_DIGITS,
     STRING,
     TIMESTAMP,
-    Asked,
     Column,
+    QueryRunner,
     Reading,
     Server,
     as_text,
@@ -91,7 +91,7 @@ class Mysql(Server):
 
     own_orders = frozenset(("uuid", "inet4", "inet6"))
 
-    def ask_type(self, connection: Asked, column: Column, source: str) -> Column:
+    def ask_type(self, connection: QueryRunner, column: Column, source: str) -> Column:
         if column.type_name not in _LIKE_CHAR:
             return column
         schema, table, name = map(self.write_text, column.origin)
@@ -115,11 +115,11 @@ class Mysql(Server):
             return f"CAST(JSON_VALUE({c}, '$.updated_at') AS DATETIME(6))"
         return f"{c} + 0" if column.type_name in ("enum", "set") else f"CAST({c} AS CHAR)"
 
-    def explain_session(self, connection: Asked) -> str:
+    def explain_session(self, connection: QueryRunner) -> str:
         ((zone,),) = connection.read_rows("SELECT @@session.time_zone")
         if str(zone).upper() in ("+00:00", "UTC"):
             return ""
-        return f"its sessions have time_zone={zone!r}, in which a TIMESTAMP is no instant; expected {_UTC}"
+        return f"its sessions have time_zone={zone!r}, in which a TIMESTAMP is not an instant; expected {_UTC}"
 
     def order(self, column: Column, c: str) -> str | None:
         kind = self.find_kind(column)

@@ -12,9 +12,9 @@ import pyarrow as pa
 from lakewriter.source.databases.database_server import (
     STRING,
     TIMESTAMP,
-    Asked,
     Column,
     Moment,
+    QueryRunner,
     Reading,
     Server,
     as_text,
@@ -71,7 +71,7 @@ class Oracle(Server):
         }
         return readings.get(kind)
 
-    def begin_moment(self, connection: Asked, source: str) -> Moment | None:
+    def begin_moment(self, connection: QueryRunner, source: str) -> Moment | None:
         """Return the present system change number, at which tables are read. A query has no clause for it."""
         if not is_plain_table(source):
             return None

@@ -61,7 +61,7 @@ def cut_ranges(server: Server, column: Column, c: str, count: int, lowest: str, 
     """Return a condition for each range; together they cover every row.
 
     The first range includes nulls and values below the lowest, the last one values above the highest. There is a single
-    range if a bound is no number, or no time of the years 0001 to 9999, such as NaN and infinity.
+    range if a bound is not a number, or no time of the years 0001 to 9999, such as NaN and infinity.
     """
     kind = server.find_kind(column)
     read: Callable[[str], int | None] = _read_number

@@ -16,9 +16,9 @@ from lakewriter.source.databases.database_server import (
     DAY,
     STRING,
     TIMESTAMP,
-    Asked,
     Column,
     Moment,
+    QueryRunner,
     Reading,
     Server,
     as_text,
@@ -116,7 +116,7 @@ class Postgresql(Server):
         items = c if element.type_name in _TEXTS else f"{c}::text[]"
         return as_text(f"to_json({items})::text", kind, f"to_json({c})::text")
 
-    def begin_moment(self, connection: Asked, source: str) -> Moment:
+    def begin_moment(self, connection: QueryRunner, source: str) -> Moment:
         # The connection is idle while the tasks read.
         connection.execute("SET idle_in_transaction_session_timeout = 0")
         connection.begin_transaction()
@@ -124,7 +124,7 @@ class Postgresql(Server):
         ((name,),) = connection.read_rows("SELECT pg_export_snapshot()")
         return Moment(session=f"{_REPEATABLE}; SET TRANSACTION SNAPSHOT '{name}'")
 
-    def ask_type(self, connection: Asked, column: Column, source: str) -> Column:
+    def ask_type(self, connection: QueryRunner, column: Column, source: str) -> Column:
         if not self.loses_order(column) or column.type_name in self.own_orders:
             return column
         rows = connection.read_rows(

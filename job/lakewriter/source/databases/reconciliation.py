@@ -33,7 +33,7 @@ class Reconciliation:
     """The query to the server. ``kinds`` are the types of the columns that are compared by value, by index.
 
     With ``is_fixed`` all answers are of one snapshot. Otherwise the server is asked before the read too, and changes
-    during the read are no difference.
+    during the read are not a difference.
     """
 
     table: str
@@ -130,7 +130,7 @@ class Reconciliation:
         return asked, targets
 
     def _write(self, text: str, kind: pa.DataType) -> str | None:
-        """Return a bound as tasks write theirs; None for a bound that is no value of the type, such as NaN."""
+        """Return a bound as tasks write theirs; None for a bound that is not a value of the type, such as NaN."""
         value = cast_text(pa.array([text]), kind).values[0].as_py()
         if value is None or (isinstance(value, float) and not math.isfinite(value)):
             return None

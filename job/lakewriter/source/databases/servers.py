@@ -34,7 +34,7 @@ def find_server(url: str, quote: str | None = None, table: str = "") -> Server:
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(dict.fromkeys(urls))}"
     named = f"table {table!r}: " if table else ""
     raise SpecInvalidError(
-        f"{named}read.options.url begins with {scheme!r}, which is no database that is known here; {hint}",
+        f"{named}read.options.url begins with {scheme!r}, which is not a database that is known here; {hint}",
         remedy=""
         if near
         else "For another one, read.jdbc: {quote: '\"'} says what it quotes names with; its values are "

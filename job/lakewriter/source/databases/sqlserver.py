@@ -9,9 +9,9 @@ from lakewriter.source.databases.database_server import (
     DAY,
     STRING,
     TIMESTAMP,
-    Asked,
     Column,
     Moment,
+    QueryRunner,
     Reading,
     Server,
     as_text,
@@ -72,7 +72,7 @@ class Sqlserver(Server):
         }
         return readings.get(kind)
 
-    def begin_moment(self, connection: Asked, source: str) -> Moment | None:
+    def begin_moment(self, connection: QueryRunner, source: str) -> Moment | None:
         """Return the moment of a database that nobody writes to, such as a snapshot of another.
 
         SQL Server's isolation SNAPSHOT begins in each connection by itself.

@@ -170,7 +170,7 @@ def _are_joined(runs: Sequence[_Run], start: int, end: int) -> bool:
 
 
 def _count_blocks(size: int, part: _Part) -> list[_Run]:
-    """Return the blocks that begin in a part, in runs of ``size`` bytes; none if its bytes are no blocks."""
+    """Return the blocks that begin in a part, in runs of ``size`` bytes; none if its bytes are not blocks."""
     runs, first = list[_Run](), part.start if part.is_first else part.start - MARKER_BYTES
     with name_file(part.file):
         reader = ByteReader(chain(part.file.stream(first, part.end), part.file.stream(part.end)), first, part.file.size)

@@ -29,7 +29,7 @@ _BATCH_BYTES: Final = 4 * 1024 * 1024
 _UNDECODED: Final = (
     EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, struct.error, pa.ArrowException,
 )  # fmt: skip
-"""The errors that decoding raises for bytes that are no rows."""
+"""The errors that decoding raises for bytes that are not rows."""
 
 
 class AvroReader(ColumnarReader):

@@ -15,14 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewriter.avro.container import Header
-from lakewriter.column_types import make_list
+from lakewriter.column_types import UTC_MICROS, make_list
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.source.files.columnar import BY_SPARK, MOST_DIGITS, refuse_column
 from lakewriter.source.files.file_reader import Fault
 from lakewriter.source.files.julian_calendar import Calendar
 from lakewriter.source.files.stored_values import (
     MICROS,
-    UTC_MICROS,
     Conversion,
     Convert,
     Converted,
@@ -44,7 +43,7 @@ _TIMES: Final = {("int", "time-millis"): pa.time32("ms"), ("long", "time-micros"
 _UNITS: Final = {"millis": "ms", "micros": "us", "nanos": "ns"}
 _CATALYST: Final = "spark.sql.catalyst.type"
 _UNKNOWN_SYMBOL: Final = "it is not the number of a symbol of its enum"
-_NO_NUMBER: Final = "it has no byte, and is no number"
+_NO_NUMBER: Final = "it has no byte, and is not a number"
 _BEYOND_DIGITS: Final = "it has more digits than its type"
 ROWS: Final = "rows"
 """The only field of the record as which a block's rows are decoded."""

@@ -25,7 +25,7 @@ MAGIC: Final[tuple[tuple[bytes, str, str], ...]] = (
     (b"SQLite format 3\x00", "", "an SQLite database"),
     (b"%PDF-", "", "a PDF"),
 )
-"""The first bytes of files that are no text."""
+"""The first bytes of files that are not text."""
 _TAR, _TAR_AT = b"ustar", 257
 """The magic of an archive by tar, and its offset. https://pubs.opengroup.org/onlinepubs/9699919799/utilities/pax.html"""
 _NO_TEXT: Final = b"\0" * 64
@@ -73,7 +73,7 @@ def read_head(file: StoredFile, size: int, encoding: str | None, table: str) -> 
 
 
 def _require_text(head: Head, path: str, table: str) -> None:
-    """Raise ``SOURCE_FAILED`` for a file that is no text. A file whose bytes are text is accepted with any
+    """Raise ``SOURCE_FAILED`` for a file that is not text. A file whose bytes are text is accepted with any
     beginning.
     """
     inside = "" if head.compression is None else f", inside {head.compression}"

@@ -23,7 +23,7 @@ _NEEDS_MARK: Final = ("utf-16", "utf-32")
 _UNITS: Final = {"utf-16-le": 2, "utf-16-be": 2, "utf-32-le": 4, "utf-32-be": 4}
 _BAD: Final = "lakewriter-bad-bytes"
 _FIRST_STAND_IN: Final = 0xDC00
-"""A byte that is no text is decoded as a lone half of a surrogate pair, which no text contains."""
+"""A byte that is not text is decoded as a lone half of a surrogate pair, which no text contains."""
 _SHARE_OF_NULS: Final = 0.3
 
 
@@ -62,7 +62,7 @@ class Charset:
         return self.name if self.is_plain else UTF_8
 
     def decode(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """Yield plain text as UTF-8 without its mark. A byte that is no text becomes invalid UTF-8."""
+        """Yield plain text as UTF-8 without its mark. A byte that is not text becomes invalid UTF-8."""
         decoder, skipped = codecs.getincrementaldecoder(self.name)(_BAD), self.mark
         for block in blocks:
             taken = block[skipped:]
@@ -73,7 +73,7 @@ class Charset:
             yield text.encode(errors="surrogatepass")
 
     def to_utf8(self, data: bytes) -> bytes:
-        """Return text of a plain charset as UTF-8. A byte that is no text becomes invalid UTF-8."""
+        """Return text of a plain charset as UTF-8. A byte that is not text becomes invalid UTF-8."""
         return data if self.name == UTF_8 else data.decode(self.name, _BAD).encode(errors="surrogatepass")
 
     def measure(self, data: bytes, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -150,7 +150,7 @@ def _has_single_bytes(name: str) -> bool:
     ascii_text = bytes(range(128))
     if any(byte < 128 for byte in undefined) or ascii_text.decode(name) != ascii_text.decode("ascii"):
         return False
-    # A byte that is no character alone may be the first of several.
+    # A byte that is not a character alone may be the first of several.
     return not any(_decode_length(name, bytes([byte, second])) for byte in undefined for second in range(0x30, 0x100))
 
 
@@ -162,7 +162,7 @@ def _decode_length(name: str, data: bytes) -> int:
 
 
 def explain_bad_text(data: bytes, charset: Charset) -> str | None:
-    """Return the fault of a row's bytes that are no text of its charset; None if all are text."""
+    """Return the fault of a row's bytes that are not text of its charset; None if all are text."""
     try:
         data.decode(charset.text_name)
     except UnicodeDecodeError as error:
@@ -176,7 +176,7 @@ def explain_bad_text(data: bytes, charset: Charset) -> str | None:
 
 
 def show_text(row: bytes, charset: Charset) -> str:
-    """Return a row as text, with bytes that are no text escaped."""
+    """Return a row as text, with bytes that are not text escaped."""
     return row.decode(charset.text_name, "backslashreplace")
 
 

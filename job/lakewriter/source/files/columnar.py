@@ -2,17 +2,16 @@
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from io import SEEK_CUR, SEEK_END, SEEK_SET
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 import pyarrow as pa
 
 from lakewriter.aws import BotoCoreError, ClientError
+from lakewriter.aws.object_files import ObjectFile
 from lakewriter.cast.json_text import LEVELS, describe_depth
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError
 from lakewriter.source.bad_rows import mark_schema, note_cut
@@ -23,49 +22,15 @@ from lakewriter.source.files.spark_options import Options
 from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import Converted
 from lakewriter.source.spark_failures import make_unreadable_error
+from lakewriter.source.storage import map_in_threads
 from lakewriter.spec.source_formats import find_format
 
 BY_SPARK: Final = "Leave the column out where the file is written, or let Spark read the file: read: {engine: spark}."
 MOST_DIGITS: Final = 38
 """The limit for the digits of a decimal."""
-_THREADS: Final = 16
 _START_BYTES: Final = 4096
 _SMALL: Final = 4 * 1024 * 1024
 """The size up to which a file in S3 is read by one request."""
-
-
-class _Ranges:
-    """A file object for Arrow, which reads ranges of a file in S3."""
-
-    def __init__(self, file: StoredFile) -> None:
-        self._file, self._at = file, 0
-        self.closed = False
-
-    def read(self, size: int = -1) -> bytes:
-        end = self._file.size if size < 0 else min(self._at + size, self._file.size)
-        data = b"".join(self._file.stream(self._at, end)) if end > self._at else b""
-        self._at += len(data)
-        return data
-
-    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
-        start = {SEEK_SET: 0, SEEK_CUR: self._at, SEEK_END: self._file.size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
-    def size(self) -> int:
-        return self._file.size
-
-    def close(self) -> None:
-        self.closed = True
 
 
 @contextmanager
@@ -85,7 +50,8 @@ def open_ranges(file: StoredFile, *, is_small: bool = True) -> Iterator[pa.Nativ
     with name_file(file):
         if not file.store.is_local:
             whole = is_small and file.size <= _SMALL
-            yield pa.BufferReader(b"".join(file.stream())) if whole else pa.PythonFile(_Ranges(file), mode="r")
+            ranges = ObjectFile(file.path, lambda start, end: b"".join(file.stream(start, end)), lambda: file.size)
+            yield pa.BufferReader(b"".join(file.stream())) if whole else pa.PythonFile(ranges, mode="r")
             return
         with pa.OSFile(file.path) as source:
             yield source
@@ -103,8 +69,7 @@ def look_at_columns(
     If columns are ``declared``, only these are returned, in their order and by their names, with the files' types.
     """
     filled = [file for file in files if file.size]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        described = list(pool.map(partial(_describe, describe, form, table), filled))
+    described = map_in_threads(partial(_describe, describe, form, table), filled)
     begun = [(file, layout) for file, (_, layout) in zip(filled, described, strict=True)]
     merged = merge_columns(table, [(file.path, schema) for file, (schema, _) in zip(filled, described, strict=True)])
     if declared is None:

@@ -113,7 +113,7 @@ def _may_mislead(data: bytes, grammar: Grammar) -> bool:
         return True
     if not grammar.comment:
         return False
-    # Inside quotes such a line is no comment. Without a quote in it, both states read it alike.
+    # Inside quotes such a line is not a comment. Without a quote in it, both states read it alike.
     pattern = rb"(?:\A|[\r\n])%b[^\r\n]*(?:%b|\Z)" % (re.escape(grammar.comment), re.escape(grammar.quote))
     return re.search(pattern, data) is not None
 

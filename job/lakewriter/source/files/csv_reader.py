@@ -1,7 +1,6 @@
 """Read CSV by RFC 4180: quotes doubled, line breaks in quotes kept, an empty field null, any fault a bad row."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Final
@@ -25,15 +24,15 @@ from lakewriter.source.files.file_reader import Hint, Look, Piece, Spread, make_
 from lakewriter.source.files.format_detection import list_csv_hints, require_no_page
 from lakewriter.source.files.spark_options import Options, unescape
 from lakewriter.source.files.stored_files import StoredFile
+from lakewriter.source.storage import map_in_threads
 
-_THREADS: Final = 16
 _HEAD_BYTES: Final = 64 * 1024
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 _MOST_BLOCK_BYTES: Final = 8 * MOST_ROW_BYTES
 _HINT_ROWS: Final = 20
 _SHOWN: Final = 200
 _MOST_REFUSALS: Final = 3
-"""The number of blocks with a value that is no number, after which a piece's other blocks are read as text at once."""
+"""The number of blocks with a value that is not a number, after which a piece's other blocks are read as text."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,6 @@ class CsvReader:
             raise options.refuse(
                 "sep" if options.get("sep") else "delimiter", "expected a text without line ends and without the quote"
             )
-        line_sep = options.get("lineSep")
-        if line_sep is not None and line_sep not in ("\n", "\r\n", "\r"):
-            raise options.refuse("lineSep", "expected \\n, \\r\\n or \\r", "Leave it out: the reader recognises them.")
         encoding = options.get("encoding", "charset")
         look_up(encoding)
         grammar = Grammar(
@@ -105,7 +101,7 @@ class CsvReader:
             options.get("nullValue"),
             options.get("emptyValue"),
             options.is_true("enforceSchema"),
-            line_sep is not None,
+            options.read_line_sep() is not None,
             columns,
             make_form(options),
             options.nameless,
@@ -114,8 +110,7 @@ class CsvReader:
     def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
         """See ``FileReader``."""
         del spread
-        with ThreadPoolExecutor(_THREADS) as pool:
-            heads = list(pool.map(partial(self._look_at, table=table), files))
+        heads = map_in_threads(partial(self._look_at, table=table), files)
         begun = [(file, head) for file, head in zip(files, heads, strict=True) if head is not None]
         columns = self._match(table, begun)
         if columns is None:
@@ -123,7 +118,8 @@ class CsvReader:
         layouts = []
         for file, (layout, header) in begun:
             positions = columns.positions.get(header, tuple(range(len(columns.names))))
-            layouts.append((file, replace(layout, fields=self._count_fields(columns, header), positions=positions)))
+            fields = len(header) if header in columns.positions else len(columns.names)
+            layouts.append((file, replace(layout, fields=fields, positions=positions)))
         hints = self._find_hints(begun[0][0], table)
         return Look(self._make_schema(columns), tuple(layouts), (*columns.notes, *hints))
 
@@ -139,9 +135,6 @@ class CsvReader:
         if self.columns is not None:
             return self.columns
         return pa.schema([pa.field(name, pa.string()) for name in columns.names])
-
-    def _count_fields(self, columns: Columns, header: Header) -> int:
-        return len(header) if header in columns.positions else len(columns.names)
 
     def _match(self, table: str, begun: Sequence[tuple[StoredFile, tuple[CsvLayout, Header]]]) -> Columns | None:
         declared = None if self.columns is None else self.columns.names

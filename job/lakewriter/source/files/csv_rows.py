@@ -79,21 +79,21 @@ class Grammar:
         if not self.quote:
             return rb"(?:(?!)%b%b|%b%b%b)" % (opens, closes, opens, bare, closes)
         quote = re.escape(self.quote)
-        within = rb"[^%b]++|%b%b" % (quote, quote, quote)
-        if self.escape:
-            mark = re.escape(self.escape)
-            within = rb"[^%b%b]++|%b[%b%b]|%b%b|%b" % (quote, mark, mark, quote, mark, quote, quote, mark)
-        quoted = rb"%b%b%b(?:%b)*+%b%b%b" % (blank, quote, opens, within, closes, quote, blank)
+        quoted = rb"%b%b%b(?:%b)*+%b%b%b" % (blank, quote, opens, self._within, closes, quote, blank)
         return rb"(?:%b|%b(?!%b)%b%b%b)" % (quoted, blank, quote, opens, bare, closes)
 
     @cached_property
     def closing(self) -> re.Pattern[bytes]:
         """A pattern of the text in quotes, from behind the opening quote to behind the closing one."""
+        return re.compile(rb"(?:%b)*+%b" % (self._within, re.escape(self.quote)), re.DOTALL)
+
+    @property
+    def _within(self) -> bytes:
+        """A pattern of a part of the text in quotes."""
         quote, mark = re.escape(self.quote), re.escape(self.escape)
-        within = rb"[^%b]++|%b%b" % (quote, quote, quote)
         if self.escape:
-            within = rb"[^%b%b]++|%b[%b%b]|%b%b|%b" % (quote, mark, mark, quote, mark, quote, quote, mark)
-        return re.compile(rb"(?:%b)*+%b" % (within, quote), re.DOTALL)
+            return rb"[^%b%b]++|%b[%b%b]|%b%b|%b" % (quote, mark, mark, quote, mark, quote, quote, mark)
+        return rb"[^%b]++|%b%b" % (quote, quote, quote)
 
 
 def _escape_in_class(byte: bytes) -> bytes:

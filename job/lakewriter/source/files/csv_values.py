@@ -14,14 +14,11 @@ import pyarrow.types as pt
 
 from lakewriter.source.files.charsets import Charset, explain_bad_text, show_text
 from lakewriter.source.files.csv_rows import CR, LF, Flags, Grammar, Offsets, Rows, step
-from lakewriter.source.files.declared_types import may_write_small_numbers
+from lakewriter.source.files.declared_types import LOWER, MINUS, may_write_small_numbers
 from lakewriter.source.files.file_reader import Fault
 
 _BLANKS: Final = b" \t"
 _SPARE: Final = 64
-_MINUS: Final = ord("-")
-_LOWER: Final = 0x20
-"""The bit that distinguishes small letters from capitals in ASCII."""
 
 Fields = Sequence[str | None]
 
@@ -116,9 +113,9 @@ def has_plain_numbers(block: Block) -> bool:
         elif _is_beside(array, np.flatnonzero(array == blank), edges):
             return False
     # Comparing every byte takes a quarter of the time of a search for two bytes in a row.
-    letters = np.flatnonzero((array | _LOWER) == ord("x"))
+    letters = np.flatnonzero((array | LOWER) == ord("x"))
     zeros = letters[array[np.maximum(letters - 1, 0)] == ord("0")] - 1
-    edges[_MINUS] = True
+    edges[MINUS] = True
     return not ((zeros == 0) | edges[array[np.maximum(zeros - 1, 0)]]).any()
 
 
@@ -131,7 +128,7 @@ def _is_beside(array: npt.NDArray[np.uint8], offsets: Offsets, edges: Flags) -> 
 
 
 def _find_bad_text(block: Block, is_row: Flags) -> dict[int, str]:
-    """Return the faults of rows with bytes that are no text."""
+    """Return the faults of rows with bytes that are not text."""
     try:
         if not block.data.isascii():
             block.data.decode(block.charset.text_name)

@@ -13,8 +13,8 @@ from lakewriter.source.files.spark_options import Options
 
 _BATCH_ROWS: Final = 65_536
 _ZEROS: Final = b"0" * 300
-_MINUS: Final = ord("-")
-_LOWER: Final = 0x20
+MINUS: Final = ord("-")
+LOWER: Final = 0x20
 """The bit that distinguishes small letters from capitals in ASCII."""
 _IS_DIGIT: Final = np.zeros(256, np.bool_)
 _IS_DIGIT[list(b"0123456789")] = True
@@ -49,8 +49,8 @@ def make_batches(
 def may_write_small_numbers(data: bytes) -> bool:
     """Return True if a number may be written that is not zero but becomes zero as a double."""
     codes = np.frombuffer(data, np.uint8)
-    minus = np.flatnonzero(codes == _MINUS)
+    minus = np.flatnonzero(codes == MINUS)
     minus = minus[(minus > 1) & (minus + 1 < len(codes))]
-    is_exponent = ((codes[minus - 1] | _LOWER) == ord("e")) & _IS_DIGIT[codes[minus + 1]]
+    is_exponent = ((codes[minus - 1] | LOWER) == ord("e")) & _IS_DIGIT[codes[minus + 1]]
     before = codes[minus - 2]
     return bool((is_exponent & (_IS_DIGIT[before] | (before == ord(".")))).any()) or _ZEROS in data

@@ -15,6 +15,7 @@ from lakewriter.cast.exact_text import DEFAULT, TextForm
 from lakewriter.cast.sql_types import parse_columns
 from lakewriter.cast.typed_cast import is_castable
 from lakewriter.column_types import can_hold, is_same_type, is_void, make_list, name_type, note_type, read_noted_type
+from lakewriter.documents.nesting import cut
 from lakewriter.errors import (
     LakeError,
     SchemaIncompatibleError,
@@ -78,7 +79,7 @@ def infers_types(read: Read) -> bool:
 
 
 @dataclass(frozen=True)
-class KnownColumns:
+class JoinedColumns:
     """All columns, the earlier ones first. ``indexes`` are their indexes in the files, -1 for columns in no file."""
 
     schema: pa.Schema
@@ -90,7 +91,7 @@ class KnownColumns:
         return pa.schema([field.with_type(types[index]) for index, field in enumerate(file_columns)])
 
 
-def join_known(file_columns: pa.Schema, earlier: pa.Schema, *, by_values: bool) -> KnownColumns:
+def join_columns(file_columns: pa.Schema, earlier: pa.Schema, *, by_values: bool) -> JoinedColumns:
     """Return the earlier columns and then the other columns of the files.
 
     A column keeps its earlier type if the file's type follows from values, ``by_values``, or converts to it without
@@ -107,12 +108,12 @@ def join_known(file_columns: pa.Schema, earlier: pa.Schema, *, by_values: bool) 
         fields.append(field.with_type(kind))
         indexes.append(index)
     new = [index for index in range(len(file_columns)) if index not in indexes]
-    return KnownColumns(pa.schema([*fields, *(file_columns.field(index) for index in new)]), (*indexes, *new))
+    return JoinedColumns(pa.schema([*fields, *(file_columns.field(index) for index in new)]), (*indexes, *new))
 
 
 def _join_types(file_type: pa.DataType, earlier: pa.DataType, by_values: bool) -> pa.DataType:
     if pt.is_struct(file_type) and pt.is_struct(earlier):
-        return pa.struct(list(join_known(pa.schema(file_type), pa.schema(earlier), by_values=by_values).schema))
+        return pa.struct(list(join_columns(pa.schema(file_type), pa.schema(earlier), by_values=by_values).schema))
     if pt.is_list(file_type) and pt.is_list(earlier):
         return make_list(_join_types(file_type.value_type, earlier.value_type, by_values))
     # What has no value yet has no type.
@@ -136,7 +137,7 @@ class FilesSource:
     folder_keys: tuple[str, ...]
     casts: tuple[ColumnCast, ...]
     aside: bool
-    chosen: KnownColumns | None = None
+    chosen: JoinedColumns | None = None
     void: tuple[tuple[int, pa.DataType], ...] = ()
     """The types of columns that have parts without values, by their indexes: these are read as text."""
     has_all_rows: ClassVar[bool] = True
@@ -160,7 +161,7 @@ class FilesSource:
         asked = pa.schema([field for field in self.read_schema if field.name in wanted])
         indexes = itertools.count()
         chosen = tuple(next(indexes) if field.name in wanted else -1 for field in self.read_schema)
-        return replace(self, read_schema=asked, chosen=KnownColumns(self.read_schema, chosen))
+        return replace(self, read_schema=asked, chosen=JoinedColumns(self.read_schema, chosen))
 
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a piece."""
@@ -232,7 +233,7 @@ class FilesSource:
 def make_bad_row_error(where: str, mark: Mapping[str, str | None]) -> LakeError:
     """Make the error for a bad row of a table that fails on it; ``where`` names its file, and its line or row."""
     value, column = mark["value"] or "", mark["column"]
-    shown = repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}...")
+    shown = repr(cut(value, _SHOWN))
     if column is not None:
         is_finer = mark["reason"] == FINER
         remedy = "Have it cut: nanoseconds: truncate. " if is_finer else "Declare another type under columns:. "
@@ -262,19 +263,14 @@ class OpenedFiles:
     """The values of its files give columns their types, and there is no row."""
 
     @property
-    def lies_apart(self) -> bool:
-        """True if columns can be left unread. In a file of text a row is good only if all its values are."""
+    def may_skip_columns(self) -> bool:
+        """True if columns may be left unread. In a file of text a row is good only if all its values are."""
         return not self.source.reader.has_lines
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The differences between its files, in words for a user."""
-        return (
-            *self.listing.notes,
-            *self.look.notes,
-            *_note_whole_files(self.look),
-            *self._note_empty(),
-        )
+        return (*self.listing.notes, *self.look.notes, *_note_whole_files(self.look), *self._note_empty())
 
     def _note_empty(self) -> Iterator[str]:
         """Yield a note on files of text without a line beside others; typed files note theirs with their columns."""
@@ -380,7 +376,7 @@ def _split_declared(table: TableSpec, read: Read) -> tuple[TableSpec, Read, froz
     return *untyped, frozenset(map(str.lower, table.columns))
 
 
-def _join_earlier(earlier: pa.Schema, file_columns: pa.Schema, form: Format, fit: TypeFit) -> KnownColumns:
+def _join_earlier(earlier: pa.Schema, file_columns: pa.Schema, form: Format, fit: TypeFit) -> JoinedColumns:
     """Return the columns that a stream has had, and then those that are new. Types that loads have given them hold, as
     null where the look has fitted the files' own type to it."""
     by_values = form.types == "values"
@@ -389,7 +385,7 @@ def _join_earlier(earlier: pa.Schema, file_columns: pa.Schema, form: Format, fit
         if before is not None:
             is_fitted = form.name == "json" and field.name in file_columns.names
             earlier = earlier.set(index, field.with_type(pa.null() if is_fitted else read_noted_type(before)))
-    return join_known(file_columns, earlier, by_values=by_values)
+    return join_columns(file_columns, earlier, by_values=by_values)
 
 
 def _read_void(columns: pa.Schema) -> tuple[pa.Schema, tuple[tuple[int, pa.DataType], ...]]:

@@ -5,16 +5,26 @@ import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
 from lakewriter.aws import BotoCoreError, ClientError
 from lakewriter.errors import ConcurrentLoadError, SourceFailedError, SpecInvalidError
-from lakewriter.report import join_first
+from lakewriter.report import format_count, join_first
 from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.spark_failures import make_unreadable_error
-from lakewriter.source.storage import PATTERN, Entry, NotListable, Store, find_store, is_hidden, is_remote
+from lakewriter.source.storage import (
+    PATTERN,
+    Entry,
+    NotListable,
+    Store,
+    find_store,
+    is_hidden,
+    is_remote,
+    map_in_threads,
+)
 from lakewriter.spec.table_spec import Read
 
 _MOST_NAMES: Final = 4
@@ -96,6 +106,10 @@ class _Walk:
     options: Mapping[str, str]
     table: str
     path: str
+    skipped: list[str] = field(default_factory=list)
+    """Names of files and folders that are left out, as Spark leaves them out."""
+    nested: list[str] = field(default_factory=list)
+    """Names of folders whose files are not read."""
 
     @property
     def is_recursive(self) -> bool:
@@ -112,37 +126,38 @@ def _add_path(walk: _Walk, root: str) -> None:
     if there is None and not matches:
         raise _make_absent_error(walk, bare)
     is_file = there is not None and [entry.path for entry in there] == [bare]
-    skipped, nested, before = list[str](), list[str](), len(walk.listing.files)
+    before = len(walk.listing.files)
     if there is not None and is_file:
         walk.add(there[0], ())
     elif there is not None:
-        _add_entries(walk, there, (), skipped, nested)
-    _add_matches(walk, matches, skipped, nested)
+        _add_entries(walk, there, ())
+    _add_is_match(walk, matches)
     added = walk.listing.files[before:]
     if not added and walk.listing.missing is None:
-        walk.listing.missing = _make_nothing_error(walk, skipped, nested)
+        walk.listing.missing = _make_nothing_error(walk)
     elif added:
-        walk.listing.notes += _list_notes(walk.path, skipped, nested, [] if is_file else added)
+        walk.listing.notes += _list_notes(walk, [] if is_file else added)
 
 
-def _add_matches(walk: _Walk, matches: Iterable[Entry], skipped: list[str], nested: list[str]) -> None:
+def _add_is_match(walk: _Walk, matches: Iterable[Entry]) -> None:
     for entry in matches:
         if entry.is_folder:
-            _add_entries(walk, walk.store.list_folder(entry.path) or (), (), skipped, nested)
+            _add_entries(walk, walk.store.list_folder(entry.path) or (), ())
         elif is_hidden(entry.name):
-            skipped.append(entry.name)
+            walk.skipped.append(entry.name)
         else:
             walk.add(entry, ())
 
 
-def _list_notes(path: str, skipped: Sequence[str], nested: Sequence[str], added: Sequence[StoredFile]) -> Iterator[str]:
+def _list_notes(walk: _Walk, added: Sequence[StoredFile]) -> Iterator[str]:
     """Yield what a user may not expect of the files that a path names."""
-    if nested:
+    path = walk.path
+    if walk.nested:
         yield (
-            f"{path!r} has folders whose files are not read: {join_first(nested, _MOST_NAMES)}; with "
+            f"{path!r} has folders whose files are not read: {join_first(walk.nested, _MOST_NAMES)}; with "
             "recursiveFileLookup: true they are"
         )
-    if copying := [name for name in skipped if name.endswith(_COPYING)]:
+    if copying := [name for name in walk.skipped if name.endswith(_COPYING)]:
         yield f"{path!r} has files that are still being copied, which are not read: {join_first(copying, _MOST_NAMES)}"
     if odd := [name for name in (file.path.rpartition("/")[2] for file in added) if _ODD.fullmatch(name)]:
         yield (
@@ -151,13 +166,7 @@ def _list_notes(path: str, skipped: Sequence[str], nested: Sequence[str], added:
         )
 
 
-def _add_entries(
-    walk: _Walk,
-    entries: Iterable[Entry],
-    folders: tuple[tuple[str, str | None], ...],
-    skipped: list[str],
-    nested: list[str],
-) -> None:
+def _add_entries(walk: _Walk, entries: Iterable[Entry], folders: tuple[tuple[str, str | None], ...]) -> None:
     pattern = walk.options.get("pathglobfilter", "*")
     for entry in entries:
         is_left_out = not entry.is_folder and (
@@ -165,15 +174,15 @@ def _add_entries(
             or not fnmatch.fnmatchcase(entry.name, pattern)
         )  # fmt: skip
         if is_left_out or is_hidden(entry.name):
-            skipped.append(entry.name)
+            walk.skipped.append(entry.name)
         elif not entry.is_folder:
             walk.add(entry, folders)
         elif walk.is_recursive:
-            _add_entries(walk, walk.store.list_folder(entry.path) or (), (), skipped, nested)
+            _add_entries(walk, walk.store.list_folder(entry.path) or (), ())
         elif (pair := parse_folder(entry.name)) is not None:
-            _add_entries(walk, walk.store.list_folder(entry.path) or (), (*folders, pair), skipped, nested)
+            _add_entries(walk, walk.store.list_folder(entry.path) or (), (*folders, pair))
         else:
-            nested.append(entry.name)
+            walk.nested.append(entry.name)
 
 
 def parse_folder(name: str) -> tuple[str, str | None] | None:
@@ -270,18 +279,89 @@ def find_nearby(path: Path) -> str:
     )
 
 
-def _make_nothing_error(walk: _Walk, skipped: list[str], nested: list[str]) -> SourceFailedError:
-    if nested:
+def _make_nothing_error(walk: _Walk) -> SourceFailedError:
+    if walk.nested:
         return SourceFailedError(
-            f"table {walk.table!r}: {walk.path!r} has no files, only folders: {join_first(nested, _MOST_NAMES)}.",
-            remedy=f"Name a folder of them, such as {walk.path.rstrip('/')}/{nested[0]}; or all files below it, with "
-            "options: {recursiveFileLookup: true}.",
+            f"table {walk.table!r}: {walk.path!r} has no files, only folders: {join_first(walk.nested, _MOST_NAMES)}.",
+            remedy=f"Name a folder of them, such as {walk.path.rstrip('/')}/{walk.nested[0]}; or all files below it, "
+            "with options: {recursiveFileLookup: true}.",
         )
-    if skipped:
+    if walk.skipped:
         return SourceFailedError(
-            f"table {walk.table!r}: {walk.path!r} has only files that are skipped: {join_first(skipped, _MOST_NAMES)}.",
+            f"table {walk.table!r}: {walk.path!r} has only files that are skipped: "
+            f"{join_first(walk.skipped, _MOST_NAMES)}.",
             remedy="No file is read whose name begins with _ or ., or that pathGlobFilter does not match.",
         )
     return SourceFailedError(
         f"table {walk.table!r}: the folder {walk.path!r} is empty.", remedy="Name a folder with files."
+    )
+
+
+@dataclass(frozen=True)
+class PlannedFile:
+    """A file that another listing has named: its path or URI, and the time of its last change, in milliseconds."""
+
+    path: str
+    modified: int
+
+
+def pin_paths(planned: Sequence[PlannedFile], root: str, options: Mapping[str, str], table: str) -> Listing:
+    """Return the ``planned`` files, which were listed below ``root``, a path or a pattern.
+
+    Raise ``SOURCE_FAILED`` for a file that no longer exists. A note names changed files. ``options`` have names in
+    lower case.
+    """
+    is_recursive = options.get("recursivefilelookup", "").lower() == "true"
+    roots = [] if is_recursive else [pattern.rstrip("/") for pattern in _list_roots(root)]
+    pinned = map_in_threads(partial(_pin, roots=roots, table=table), planned)
+    listing = Listing([file for file, _ in pinned])
+    changed = [file.path for file, is_changed in pinned if is_changed]
+    if changed:
+        listing.notes.append(
+            f"{format_count(len(changed), 'file')} changed between Spark's listing and the batch, such as "
+            f"{changed[0]!r}: read as of now, and never again"
+        )
+    require_same_keys(listing, table)
+    return listing
+
+
+def _list_roots(root: str) -> list[str]:
+    """Return the root as files' paths have it, and the patterns that it expands to."""
+    bare = find_store(root)[1]
+    return list(dict.fromkeys([bare, *expand_braces(bare)]))
+
+
+def _pin(planned: PlannedFile, roots: Sequence[str], table: str) -> tuple[StoredFile, bool]:
+    """Return a file, and True if it has changed since it was planned."""
+    path = planned.path
+    try:
+        store, bare = find_store(path)
+        folders = _find_folders(bare, roots)
+        entry = store.find(bare)
+        if entry is not None:
+            is_changed = entry.modified // store.precision != planned.modified * 1_000_000 // store.precision
+            return StoredFile(bare, entry.size, entry.version, store, folders), is_changed
+    except (OSError, BotoCoreError, ClientError) as error:
+        raise make_unreadable_error(path, error, table) from error
+    raise SourceFailedError(
+        f"table {table!r}: {path!r} is no longer there: it arrived, and went before its batch has read it.",
+        remedy="Put it back, and the run goes on; or begin anew without it, with lakewriter reset --backfill.",
+    )
+
+
+def _find_folders(path: str, roots: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
+    """Return the keys and values in the names of the folders between a root and a file."""
+    steps = path.split("/")
+    for root in roots:
+        count = len(root.split("/"))
+        if path.startswith(f"{root}/") or _is_match(steps[:count], root.split("/")):
+            pairs = [parse_folder(name) for name in steps[count:-1]]
+            return tuple(pair for pair in pairs if pair is not None)
+    return ()
+
+
+def _is_match(steps: Sequence[str], patterns: Sequence[str]) -> bool:
+    pairs = zip(steps, patterns, strict=False)
+    return len(steps) == len(patterns) and all(
+        fnmatch.fnmatchcase(step, pattern.replace("[^", "[!")) for step, pattern in pairs
     )

@@ -147,7 +147,7 @@ def show_start(data: bytes) -> str:
 
 
 def suggest_charset(shown: str) -> str:
-    """Return the remedy for a row whose bytes are no UTF-8, which ``shown`` has as escapes; blank if no charset is
+    """Return the remedy for a row whose bytes are not UTF-8, which ``shown`` has as escapes; blank if no charset is
     likely.
 
     Only windows-1252 is ever likely: every other charset of one byte has the same bytes for other letters.

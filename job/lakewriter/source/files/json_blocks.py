@@ -147,7 +147,7 @@ class ExactRows:
     charset: Charset
 
     def add(self, line: int, offset: int, raw: bytes, value: Any, reason: str | None = None) -> None:
-        """Add a row, which is bad if its value is no object."""
+        """Add a row, which is bad if its value is not an object."""
         if reason is None and not isinstance(value, dict):
             reason = f"it is {describe_value(value)}, expected an object"
         if reason is not None:
@@ -187,7 +187,7 @@ def _show(raw: bytes, charset: Charset) -> str:
 
 
 def _to_stored(raw: bytes, charset: Charset) -> bytes:
-    """Return text in the charset of its file, with the original bytes for those that are no text."""
+    """Return text in the charset of its file, with the original bytes for those that are not text."""
     if not charset.is_plain or charset.name == UTF_8:
         return raw
     return raw.decode(errors="surrogatepass").encode(charset.name, "surrogateescape")

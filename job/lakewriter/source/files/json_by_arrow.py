@@ -30,7 +30,8 @@ from lakewriter.documents.arrow_lines import (
     parse_json,
 )
 from lakewriter.source.files.declared_types import may_write_small_numbers
-from lakewriter.source.files.json_columns import EXACT_DIGITS, Columns
+from lakewriter.source.files.json_columns import Columns
+from lakewriter.source.text_types import EXACT_DIGITS
 
 DIGITS: Final = bytes.maketrans(b"123456789.", b"0000000000")
 LONG_NUMBER: Final = b"0" * (EXACT_DIGITS + 1)

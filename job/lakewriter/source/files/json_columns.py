@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -18,9 +18,7 @@ from lakewriter.column_types import name_type
 from lakewriter.documents.exact import ColumnBuilder, Locate, Objects, locate_below, locate_rows
 from lakewriter.documents.nesting import write_json_pointer
 from lakewriter.documents.types import DocumentType, Record, make_document_type
-
-EXACT_DIGITS: Final = 15
-"""A double stores every number of up to so many digits. https://en.cppreference.com/w/cpp/types/numeric_limits/digits10"""
+from lakewriter.source.text_types import EXACT_DIGITS
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """Read JSON by RFC 8259: a document a line, or whole documents and arrays of them. Any fault makes a bad row."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -38,8 +37,8 @@ from lakewriter.source.files.json_shapes import (
 from lakewriter.source.files.known_types import TypeFit, fill_void, join_shapes, note_shape
 from lakewriter.source.files.spark_options import Options
 from lakewriter.source.files.stored_files import StoredFile
+from lakewriter.source.storage import map_in_threads
 
-_THREADS: Final = 16
 _HEAD_BYTES: Final = 64 * 1024
 _BATCH_ROWS: Final = 65_536
 _SHOWN: Final = 200
@@ -82,9 +81,7 @@ class JsonReader:
     @classmethod
     def make(cls, options: Options, columns: pa.Schema | None) -> "JsonReader":
         """Return the reader that the options ask for."""
-        line_sep = options.get("lineSep")
-        if line_sep is not None and line_sep not in ("\n", "\r\n", "\r"):
-            raise options.refuse("lineSep", "expected \\n, \\r\\n or \\r", "Leave it out: the reader recognises them.")
+        options.read_line_sep()
         encoding = options.get("encoding", "charset")
         look_up(encoding)
         for column in columns or ():
@@ -106,8 +103,7 @@ class JsonReader:
     def look(self, files: Sequence[StoredFile], table: str, spread: Spread) -> Look:
         """See ``FileReader``."""
         filled = [file for file in files if file.size]
-        with ThreadPoolExecutor(_THREADS) as pool:
-            layouts = list(pool.map(partial(self._look_at, table=table), filled))
+        layouts = map_in_threads(partial(self._look_at, table=table), filled)
         begun = list(zip(filled, layouts, strict=True))
         if self.columns is not None:
             return Look(self.columns, tuple(begun))

@@ -20,7 +20,8 @@ from lakewriter.documents.arrow_lines import ANY, Refusal, change_leaves, parse_
 from lakewriter.naming import drop_marks
 from lakewriter.source.files.json_blocks import Lines, parse_exactly
 from lakewriter.source.files.json_by_arrow import DIGITS, LONG_NUMBER, PARSED_WIDE, WIDE
-from lakewriter.source.files.json_columns import EXACT_DIGITS, keeps_digits
+from lakewriter.source.files.json_columns import keeps_digits
+from lakewriter.source.text_types import EXACT_DIGITS
 
 Path = tuple[str | None, ...]
 """The names from a document to a value in it, None for an item of an array."""
@@ -309,7 +310,7 @@ def _count_digits(number: Decimal) -> tuple[int, int]:
 
 
 def describe_lines(lines: Lines, step: int = 1) -> Shape:
-    """Return the shape of the documents of every ``step``-th line. Lines that are no documents have no shape."""
+    """Return the shape of the documents of every ``step``-th line. Lines that are not documents have no shape."""
     plain = lines.may_be_fast.copy()
     plain[lines.find_minus_zeros()] = False
     shape, read = NOTHING, np.ones(len(lines), np.bool_)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.orc as po
 import pyarrow.types as pt
 
-from lakewriter.column_types import make_list
+from lakewriter.column_types import UTC_MICROS, make_list
 from lakewriter.errors import SchemaIncompatibleError, ValueUnrepresentableError
 from lakewriter.source.files.columnar import (
     MOST_DIGITS,
@@ -26,7 +26,6 @@ from lakewriter.source.files.orc_timestamps import make_conversion, read_seconds
 from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import (
     MICROS,
-    UTC_MICROS,
     Conversion,
     Converted,
     convert_column,
@@ -97,7 +96,7 @@ def _read_footer(source: pa.NativeFile, path: str) -> OrcFooter:
     try:
         return read_orc_footer(source)
     except UnknownFooterError as error:
-        # Arrow raises its error for a file that is no ORC.
+        # Arrow raises its error for a file that is not ORC.
         po.ORCFile(source)
         raise SchemaIncompatibleError(
             f"{path!r}: its footer has no calendar and stripes: {error}.", remedy="Let Spark read it: engine: spark."

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lakewriter.column_types import UTC_MICROS
 from lakewriter.source.files.file_reader import Fault
 from lakewriter.source.files.julian_calendar import UTC_NAMES, rebase_times
 from lakewriter.source.files.orc_footer import OrcFooter, list_fields, read_number, unpack
-from lakewriter.source.files.stored_values import BEYOND, UTC_MICROS, Conversion, Converted, as_numbers, judge_rest
+from lakewriter.source.files.stored_values import BEYOND, Conversion, Converted, as_numbers, judge_rest
 
 Numbers = npt.NDArray[np.int64]
 
@@ -31,7 +32,7 @@ _WIDTHS: Final = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 def read_seconds(source: pa.NativeFile, footer: OrcFooter, number: int, column: int) -> pa.StructArray | None:
     """Return the seconds and nanoseconds of a column's timestamps in a stripe.
 
-    Return None for a column that is no top-level timestamp or counts by a clock other than UTC.
+    Return None for a column that is not a top-level timestamp or counts by a clock other than UTC.
     """
     kind, stripe = footer.kinds[column] if column < len(footer.kinds) else (0, 0), footer.stripes[number]
     end = stripe.start + stripe.size

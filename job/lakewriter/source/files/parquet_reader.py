@@ -17,8 +17,7 @@ from lakewriter.source.files.columnar import (
     open_ranges,
 )
 from lakewriter.source.files.file_reader import Part, Piece
-from lakewriter.source.files.int96 import UNITS
-from lakewriter.source.files.parquet_types import StoredColumn, UnreadTypeError, list_columns
+from lakewriter.source.files.parquet_types import UNITS, StoredColumn, UnreadTypeError, list_columns
 from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.files.stored_values import Converted, convert_column
 

@@ -10,19 +10,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from lakewriter.column_types import make_list
+from lakewriter.column_types import UTC_MICROS, make_list
 from lakewriter.source.files.columnar import BY_SPARK, MOST_DIGITS
-from lakewriter.source.files.int96 import take_int96
+from lakewriter.source.files.file_reader import Fault
 from lakewriter.source.files.julian_calendar import Calendar
 from lakewriter.source.files.stored_values import (
+    BEYOND,
     MICROS,
-    UTC_MICROS,
     Conversion,
     Convert,
+    Converted,
+    as_numbers,
+    judge_rest,
     take_millis,
     take_nanos,
     take_text,
@@ -99,12 +103,12 @@ def _require_read(notes: Mapping[bytes, bytes]) -> None:
     except ValueError:
         return
     for column in noted.get("fields", []) if isinstance(noted, dict) else []:
-        if kind := _find_own(column.get("type")):
+        if kind := _find_spark_type(column.get("type")):
             remedy = "Write it as text where the file is written, or let Spark read the file: read: {engine: spark}."
             raise UnreadTypeError(str(column.get("name")), f"Spark's {kind}", remedy)
 
 
-def _find_own(kind: Any) -> str:
+def _find_spark_type(kind: Any) -> str:
     """Return the first of Spark's special types in a type as Spark notes it; blank for none."""
     if isinstance(kind, str):
         return kind if kind.startswith(("interval", "calendarinterval", "variant", "geometry", "geography")) else ""
@@ -112,7 +116,7 @@ def _find_own(kind: Any) -> str:
         parts = [kind.get(name) for name in ("elementType", "keyType", "valueType", "sqlType")]
         fields = kind.get("fields")
         parts += [part.get("type") for part in fields if isinstance(part, dict)] if isinstance(fields, list) else []
-        return next(filter(None, map(_find_own, parts)), "")
+        return next(filter(None, map(_find_spark_type, parts)), "")
     return ""
 
 
@@ -193,3 +197,28 @@ class _Leaves:
         if not logical["isAdjustedToUTC"]:
             return Conversion(MICROS, convert)
         return Conversion(UTC_MICROS, self.calendar.take_times(convert))
+
+
+UNITS = ("us", "ns", "s")
+"""The units of the arguments of ``take_int96``."""
+
+
+def take_int96(micros: pa.Array, nanos: pa.Array, seconds: pa.Array, *, truncates: bool) -> Converted:
+    """Convert timestamps of 96 bits, Julian days and nanoseconds of a day, to microseconds from three readings.
+
+    Arrow returns them in one unit at a time, and a number that wrapped beyond the unit's range. Three units together
+    lose nothing: seconds cover all days, and microseconds are right if they are of these seconds. The difference
+    between nanoseconds and these microseconds is the finer part, even if the nanoseconds wrapped.
+    """
+    whole, fine, coarse = as_numbers(micros), as_numbers(nanos), as_numbers(seconds)
+    with np.errstate(over="ignore"):
+        rest = fine - whole * 1000
+    beyond = np.flatnonzero(whole // 1_000_000 != coarse)
+    mask = micros.is_null().to_numpy(zero_copy_only=False)
+    judged = judge_rest(
+        pa.array(whole, pa.int64(), mask=mask), pa.array(rest, pa.int64(), mask=mask), UTC_MICROS, truncates=truncates
+    )
+    if not len(beyond):
+        return judged
+    faults = {int(row): Fault(BEYOND, f"{int(coarse[row])} s since 1970") for row in beyond}
+    return Converted(judged.values, {**judged.faults, **faults}, judged.cut)

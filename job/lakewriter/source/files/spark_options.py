@@ -90,6 +90,13 @@ class Options:
             raise self.refuse(name, "expected one ASCII character, or nothing")
         return value
 
+    def read_line_sep(self) -> str | None:
+        """Return the given line end. Raise ``SPEC_INVALID`` if it is not one that readers recognise."""
+        line_sep = self.get("lineSep")
+        if line_sep not in (None, "\n", "\r\n", "\r"):
+            raise self.refuse("lineSep", "expected \\n, \\r\\n or \\r", "Leave it out: the reader recognises them.")
+        return line_sep
+
     def refuse(self, name: str, expected: str, remedy: str = "") -> SpecInvalidError:
         """Make the error for an option."""
         return SpecInvalidError(

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from lakewriter.column_types import UTC_MICROS
 from lakewriter.nested_arrays import compute_flat_offsets, list_map_entries
 from lakewriter.source.files.charsets import Charset, explain_bad_text, show_text
 from lakewriter.source.files.file_reader import Fault
 
 MICROS: Final = pa.timestamp("us")
-UTC_MICROS: Final = pa.timestamp("us", "UTC")
 FINER: Final = "it is finer than microseconds; nanoseconds: truncate would cut it"
 BEYOND: Final = "it is beyond the range of timestamps in microseconds"
 _NO_TIME: Final = "it is not a time of day"
@@ -56,7 +56,7 @@ class Conversion:
 
     @property
     def is_plain(self) -> bool:
-        """True if Arrow's cast converts the values, and bytes that are no text are the only faults."""
+        """True if Arrow's cast converts the values, and bytes that are not text are the only faults."""
         return self.convert in (None, take_text) and all(child.is_plain for child in self.inside)
 
 
@@ -136,7 +136,7 @@ def _convert_lists(conversion: Conversion, readings: Sequence[pa.Array]) -> Conv
 
 
 def take_text(values: pa.Array) -> Converted:
-    """Convert bytes to text. Bytes that are no UTF-8 are faults, which show them escaped."""
+    """Convert bytes to text. Bytes that are not UTF-8 are faults, which show them escaped."""
     raw = values.cast(pa.binary())
     faults, texts = {}, raw.to_pylist()
     for row, value in enumerate(texts):

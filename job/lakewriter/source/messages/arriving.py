@@ -17,8 +17,7 @@ from pyspark.sql import SparkSession
 from lakewriter.documents.types import DOCUMENTS
 from lakewriter.errors import SourceFailedError, WorkerDiedError
 from lakewriter.source.messages.backlog import PIECE_BYTES, PieceFile, read_piece
-from lakewriter.source.messages.splits import Body
-from lakewriter.source.request import Feed
+from lakewriter.source.request import Body, Feed
 from lakewriter.source.spark_failures import SPARK_ERRORS, Origin
 
 _ENDED, _GIVEN_UP = "ended", "given-up"

@@ -71,7 +71,7 @@ class Records:
 
 @dataclass(frozen=True)
 class Other:
-    """A line that is no record. Without a message the line is no message at all."""
+    """A line that is not a record. Without a message the line is not a message at all."""
 
     position: int
     message: Message | None

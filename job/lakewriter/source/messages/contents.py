@@ -1,4 +1,4 @@
-"""Scan messages of the Airbyte protocol: count their records, and read the messages that are no records.
+"""Scan messages of the Airbyte protocol: count their records, and read the messages that are not records.
 
 See: https://docs.airbyte.com/understanding-airbyte/airbyte-protocol
 """
@@ -18,7 +18,7 @@ from lakewriter.spec.stream import StreamKey
 
 MOST_SAMPLES: Final = 5
 SHOWN: Final = 200
-"""The number of characters shown of a line that is no message."""
+"""The number of characters shown of a line that is not a message."""
 
 
 class _State(msgspec.Struct):
@@ -57,7 +57,7 @@ UNREADABLE: Final = "unreadable"
 
 @dataclass(frozen=True)
 class Event:
-    """A message that is no record and matters; ``stream`` is None if it concerns all streams.
+    """A message that is not a record and matters; ``stream`` is None if it concerns all streams.
 
     ``position`` is that of its line. ``kind`` is ``state``, ``status``, ``error``, or the kind of fault of a RECORD or
     a STATE that cannot be read. ``text`` is the state's JSON text, the status, the error's message, or the fault of the
@@ -108,7 +108,7 @@ class Contents:
         return self.last_line >= 0 and self.last_cut == self.last_line
 
     @property
-    def says_something(self) -> bool:
+    def has_shown_texts(self) -> bool:
         """True if people see a part of the lines."""
         return bool(self.samples or self.replaced) or any(event.is_shown for event in self.events)
 
@@ -118,7 +118,7 @@ class Contents:
         samples, replaced = ([mask.mask_cut(text) for text in texts] for texts in (self.samples, self.replaced))
         return replace(self, events=events, samples=samples, replaced=replaced)
 
-    def has(self, stream: StreamKey) -> bool:
+    def may_have(self, stream: StreamKey) -> bool:
         """Return True if a record of the stream is among the lines, or a bad record that may be the stream's."""
         bad = (event for event in self.events if event.kind == BAD_RECORD and event.stream in (None, stream))
         return self.records[stream] > 0 or any(bad)
@@ -175,7 +175,7 @@ class Contents:
             self.events.append(event)
 
     def parse(self, position: int, line: bytes) -> Message | None:
-        """Return the message of one more line. Return None if the line is no message, and record its faults."""
+        """Return the message of one more line. Return None if the line is not a message, and record its faults."""
         message = parse_line(line)
         if message is not None:
             self.last_line = position
@@ -218,7 +218,7 @@ def scan(lines: Iterable[tuple[int, bytes]]) -> Contents:
 
 
 def parse_event(position: int, message: Message) -> Event | None:
-    """Return the event of a message that is no record; None if the message does not matter here."""
+    """Return the event of a message that is not a record; None if the message does not matter here."""
     try:
         if message.type == "STATE" and bytes(message.state):
             return _parse_state(position, bytes(message.state))

@@ -88,7 +88,7 @@ MESSAGE: Final = msgspec.json.Decoder(Message)
 
 
 def parse_line(line: bytes) -> Message | None:
-    """Return the message of a line; None for a line that is no message, or an odd one: see ``parse_odd_line``."""
+    """Return the message of a line; None for a line that is not a message, or an odd one: see ``parse_odd_line``."""
     if is_too_deep(line, MESSAGE_LEVELS):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Mend or refuse lines that a source wrote as messages, but that are no JSON or break the protocol.
+"""Mend or refuse lines that a source wrote as messages, but that are not JSON or break the protocol.
 
 If only values are at fault, they are replaced, and the record's ``changes`` name them. Any other line that looks like a
 RECORD or a STATE fails its stream: if it were left out, a record would be lost behind the state that is saved after it.
@@ -34,7 +34,7 @@ class Odd:
     """An odd line: its ``message`` with the paths that were mended, or the ``fault`` of a RECORD or STATE.
 
     ``stream`` is the stream with the fault, None if the line does not name it; ``is_record`` is true for a RECORD. A
-    line that is no message has neither.
+    line that is not a message has neither.
     """
 
     message: Message | None = None
@@ -90,7 +90,7 @@ def _find_fault(line: bytes) -> str:
         line.decode()
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         return str(error)
-    return "its data is no object"
+    return "its data is not an object"
 
 
 def _parse_deep(line: bytes) -> Odd:
@@ -194,7 +194,7 @@ def _merge_changes(supplied: msgspec.Raw, changes: list[dict[str, str]]) -> Meta
 
 
 def _parse_milliseconds(raw: msgspec.Raw) -> int | None:
-    """Parse a time in milliseconds, quoted or not; None if the text is no number of 64 bits."""
+    """Parse a time in milliseconds, quoted or not; None if the text is not a number of 64 bits."""
     try:
         milliseconds = int(float(bytes(raw).strip(b'"')))
     except (ValueError, OverflowError):

@@ -60,14 +60,16 @@ class Messages:
 
     def masked(self, mask: ConnectorMask) -> "Messages":
         """Return the same without the connector's secrets in the texts that people see."""
-        if not any(contents.says_something for contents in self.contents.values()):
+        if not any(contents.has_shown_texts for contents in self.contents.values()):
             return self
         return replace(self, contents={piece: part.masked(mask.of_texts) for piece, part in self.contents.items()})
 
     def open_feed(self, spark: SparkSession, stretch: Stretch, table: TableSpec) -> MessagesFeed:
         """Open the records of one table."""
         stream = stretch.stream
-        sizes = {piece: contents.sizes[stream] for piece, contents in self.contents.items() if contents.has(stream)}
+        sizes = {
+            piece: contents.sizes[stream] for piece, contents in self.contents.items() if contents.may_have(stream)
+        }
         return MessagesFeed(spark, self.store, stretch, sizes, table.id, sets_aside=table.sets_aside)
 
     def describe(self, catalog: Collection[StreamKey]) -> Iterator[str]:

@@ -19,13 +19,11 @@ from lakewriter.source.messages.chunks import read_chunks
 from lakewriter.source.messages.contents import Contents, scan
 from lakewriter.source.messages.lines import parse_line
 from lakewriter.source.messages.mended_lines import parse_odd_line
-from lakewriter.source.request import Feed
+from lakewriter.source.request import Body, Feed, Reader
 from lakewriter.source.spark_failures import Origin, make_unreadable_error
 from lakewriter.source.storage import AnyStore, NotListable, list_files
 from lakewriter.source.task_sizes import Chunk, SourceFile
 from lakewriter.spec.stream import StreamKey
-
-Body = Callable[[int, Iterator[pa.RecordBatch]], Iterator[str]]
 
 FILE_BITS: Final = 42
 """A line's position is its file's number above these bits, and its first byte's offset below them."""
@@ -190,7 +188,7 @@ class MessagesFeed(Feed):
         """The size of its pieces in bytes, which may hold the records of other streams too."""
         return sum(piece.chunk.length for piece in self._sizes)
 
-    def list_readers(self) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
+    def list_readers(self) -> list[Reader]:
         """Return the reader of each partition, which runs in any task."""
         return [
             partial(_read_documents, self._store, self._stretch, self._sets_aside, pieces) for pieces in self._pieces
