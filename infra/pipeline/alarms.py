@@ -149,7 +149,7 @@ class Alarms(Construct):
         self._hints = watched.hints
         topic = self._make_topic(watched, key)
         telling = (
-            self._tell_of_failed_loads(watched, topic) if topic and watched.settings.deployment.alarms.email else None
+            self._mail_failed_loads(watched, topic) if topic and watched.settings.deployment.alarms.email else None
         )
         self.all: list[cloudwatch.Alarm] = [
             *self._make_load_alarms(watched),
@@ -323,7 +323,7 @@ class Alarms(Construct):
         )
         return EmailTopic(self, "Email", settings=watched.settings, address=given.email, key=key).topic
 
-    def _tell_of_failed_loads(self, watched: Watched, topic: sns.ITopic) -> str:
+    def _mail_failed_loads(self, watched: Watched, topic: sns.ITopic) -> str:
         """Send a message that names the execution, which an alarm cannot; return the name of the rule.
 
         A cause may hold quotes, which would break the message; its error is the title of an entry of the runbook.

@@ -11,14 +11,7 @@ from infra.pipeline.metrics import LoadMetric
 class LoadDashboard(Construct):
     """Alarms on top; then loads, data, job runs, and the last errors that the job printed."""
 
-    def __init__(
-        self,
-        scope: Construct,
-        id_: str,
-        *,
-        watched: Watched,
-        alarms: list[cloudwatch.Alarm],
-    ) -> None:
+    def __init__(self, scope: Construct, id_: str, *, watched: Watched, alarms: list[cloudwatch.Alarm]) -> None:
         super().__init__(scope, id_)
         dashboard = cloudwatch.Dashboard(self, "Dashboard", default_interval=Duration.days(7))
         settings = watched.settings

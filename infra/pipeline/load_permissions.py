@@ -1,6 +1,7 @@
 """Allow the state machine to run the job, read its outcome, and publish metrics, logs and traces."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
@@ -95,41 +96,41 @@ def _allow_job_runs(stack: Stack, job_role: iam.IRole) -> list[iam.PolicyStateme
         service="events", resource="rule", resource_name="StepFunctionsGetEventsForEMRServerlessJobRule"
     )
     return [
-        _allow(
+        make_statement(
             "StartJobRuns",
             ["emr-serverless:StartJobRun"],
             _format_arn(stack, _APPLICATIONS),
-            _of_stack(stack, "Resource"),
+            _require_stack_tag(stack, "Resource"),
         ),
-        _allow(
+        make_statement(
             "RunJobsAsTheJobRole",
             ["iam:PassRole"],
             job_role.role_arn,
             {"StringEquals": {"iam:PassedToService": name_principal("emr-serverless")}},
         ),
-        _allow("HearOfJobRuns", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], rule),
+        make_statement("HearOfJobRuns", ["events:PutTargets", "events:PutRule", "events:DescribeRule"], rule),
     ]
 
 
 def _allow_tagged_runs(stack: Stack) -> list[iam.PolicyStatement]:
     """Allow tagging runs as they are started, and following and cancelling those with the stack's tag."""
     applications, job_runs = (_format_arn(stack, resource) for resource in (_APPLICATIONS, _JOB_RUNS))
-    tagged, requested = (_of_stack(stack, which)["StringEquals"] for which in ("Resource", "Request"))
+    tagged, requested = (_require_stack_tag(stack, which)["StringEquals"] for which in ("Resource", "Request"))
     tagging = ["emr-serverless:TagResource"]
     return [
         # The page names no resource for a job run that is tagged as it is started, so both are allowed.
-        _allow("TagJobRuns", tagging, job_runs, {"StringEquals": requested}),
-        _allow("TagJobRunsOfApplications", tagging, applications, {"StringEquals": {**tagged, **requested}}),
-        _allow("FollowAndCancelJobRuns", FOLLOWING, job_runs, {"StringEquals": tagged}),
+        make_statement("TagJobRuns", tagging, job_runs, {"StringEquals": requested}),
+        make_statement("TagJobRunsOfApplications", tagging, applications, {"StringEquals": {**tagged, **requested}}),
+        make_statement("FollowAndCancelJobRuns", FOLLOWING, job_runs, {"StringEquals": tagged}),
     ]
 
 
 def _allow_untagged_runs(application: Application) -> list[iam.PolicyStatement]:
     """Allow following and cancelling all runs of the present application, whose runs have no tags."""
-    return [_allow("FollowRunsOfApplication", FOLLOWING, f"{application.arn}/jobruns/*")]
+    return [make_statement("FollowRunsOfApplication", FOLLOWING, f"{application.arn}/jobruns/*")]
 
 
-def _of_stack(stack: Stack, which: str) -> dict[str, dict[str, str]]:
+def _require_stack_tag(stack: Stack, which: str) -> dict[str, dict[str, str]]:
     return {"StringEquals": {f"aws:{which}Tag/{STACK_TAG}": stack.stack_name}}
 
 
@@ -140,7 +141,7 @@ def _format_arn(stack: Stack, resource: str) -> str:
 
 def allow_metrics(sid: str) -> iam.PolicyStatement:
     """Allow publishing metrics in the one namespace."""
-    return _allow(sid, ["cloudwatch:PutMetricData"], "*", {"StringEquals": {"cloudwatch:namespace": NAMESPACE}})
+    return make_statement(sid, ["cloudwatch:PutMetricData"], "*", {"StringEquals": {"cloudwatch:namespace": NAMESPACE}})
 
 
 def trust_state_machine(stack: Stack, construct: str) -> iam.IPrincipal:
@@ -161,17 +162,17 @@ def allow_logs() -> iam.PolicyStatement:
     """Allow what https://docs.aws.amazon.com/step-functions/latest/dg/cw-logs.html#cloudwatch-iam-policy lists."""
     actions = ["CreateLogDelivery", "DeleteLogDelivery", "GetLogDelivery", "ListLogDeliveries", "UpdateLogDelivery"]
     actions += ["DescribeLogGroups", "DescribeResourcePolicies", "PutResourcePolicy"]
-    return _allow("DeliverLoadLogs", [f"logs:{action}" for action in actions], "*")
+    return make_statement("DeliverLoadLogs", [f"logs:{action}" for action in actions], "*")
 
 
 def allow_traces() -> iam.PolicyStatement:
     """Allow what https://docs.aws.amazon.com/step-functions/latest/dg/xray-iam.html lists."""
     actions = ["PutTraceSegments", "PutTelemetryRecords", "GetSamplingRules", "GetSamplingTargets"]
-    return _allow("TraceLoads", [f"xray:{action}" for action in actions], "*")
+    return make_statement("TraceLoads", [f"xray:{action}" for action in actions], "*")
 
 
 def _allow_outcomes(outcomes: str, keys: list[str], stack: Stack) -> list[iam.PolicyStatement]:
-    reading = [_allow("ReadOutcomes", ["s3:GetObject"], outcomes)]
+    reading = [make_statement("ReadOutcomes", ["s3:GetObject"], outcomes)]
     through_s3 = {"StringEquals": {"kms:ViaService": name_services(["s3"], stack.region)}}
     if keys:
         reading.append(
@@ -180,7 +181,8 @@ def _allow_outcomes(outcomes: str, keys: list[str], stack: Stack) -> list[iam.Po
     return reading
 
 
-def _allow(
-    sid: str, actions: list[str], resource: str, conditions: dict[str, dict[str, str]] | None = None
+def make_statement(
+    sid: str, actions: list[str], resource: str, conditions: Mapping[str, Mapping[str, Any]] | None = None
 ) -> iam.PolicyStatement:
+    """Make the statement that allows actions on one resource."""
     return iam.PolicyStatement(sid=sid, actions=actions, resources=[resource], conditions=conditions)

@@ -160,7 +160,7 @@ class Machine:
         start = {"StateMachineArn": self.watch, "Input": "{}"}
         watch = {"WatchSilence": make_service_call(self.partition, "sfn:startExecution", start) | watching}
         return {
-            # A canary says nothing of the sources: it is no success that an alarm waits for.
+            # A canary reads no source: it is not the success that an alarm waits for.
             "WhatSucceeded": {
                 "Type": "Choice",
                 "Choices": [{**IS_CANARY, "Next": "PublishCanaryMetrics"}],
@@ -244,7 +244,7 @@ class Machine:
                 "Type": "Choice",
                 "Choices": [
                     *({"And": tests, "Next": "CanRetryHelp"} for tests in late),
-                    *self._go_on_with_another_run(),
+                    *self._build_next_run(),
                     {"Variable": "$.job.run.State", "StringEquals": "CANCELLED", "Next": "JobRunCancelled"},
                 ],
                 "Default": "CanRetryHelp",
@@ -258,7 +258,7 @@ class Machine:
             },
         }
 
-    def _go_on_with_another_run(self) -> list[State]:
+    def _build_next_run(self) -> list[State]:
         """Return the choice for a run of a stream that has lasted as long as it may, by a minute less."""
         if self.run_lasts is None:
             return []

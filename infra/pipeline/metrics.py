@@ -10,7 +10,7 @@ NAMESPACE: Final = METRICS_NAMESPACE
 
 
 class LoadMetric(StrEnum):
-    """The metrics of loads; a skipped start counts in none of them, and a canary is no load."""
+    """The metrics of loads; a skipped start counts in none of them, nor does a canary."""
 
     LOADS_DONE = "LoadsDone"
     CANARIES_DONE = "CanariesDone"

@@ -13,7 +13,7 @@ from constructs import Construct
 from infra.nag import acknowledge
 from infra.pipeline.application import Application
 from infra.pipeline.handover import Handover
-from infra.pipeline.load_permissions import allow_logs, allow_traces, trust_state_machine
+from infra.pipeline.load_permissions import allow_logs, allow_traces, make_statement, trust_state_machine
 from infra.pipeline.state_machine import Loads, acknowledge_executions, format_executions, make_logged_machine
 from infra.pipeline.tokens import render_tokens
 from infra.settings import Settings
@@ -74,19 +74,13 @@ class OldReleases(Construct):
         executions = format_executions(Stack.of(self), loads)
         reading = ["states:DescribeStateMachine", "states:ListExecutions"]
         statements = [
-            iam.PolicyStatement(sid="ReadPresentRelease", actions=reading, resources=[machine]),
-            iam.PolicyStatement(
-                sid="ReadReleaseOfLoads", actions=["states:DescribeStateMachineForExecution"], resources=[executions]
-            ),
+            make_statement("ReadPresentRelease", reading, machine),
+            make_statement("ReadReleaseOfLoads", ["states:DescribeStateMachineForExecution"], executions),
         ]
         if is_stream:
             statements += [
-                iam.PolicyStatement(
-                    sid="StopStreams",
-                    actions=["states:DescribeExecution", "states:StopExecution"],
-                    resources=[executions],
-                ),
-                iam.PolicyStatement(sid="RestartStreams", actions=["states:StartExecution"], resources=[machine]),
+                make_statement("StopStreams", ["states:DescribeExecution", "states:StopExecution"], executions),
+                make_statement("RestartStreams", ["states:StartExecution"], machine),
             ]
         policy = iam.Policy(self, "OfLoads", statements=statements, roles=[role])
         acknowledge_executions(policy, executions)
@@ -99,12 +93,8 @@ class OldReleases(Construct):
         actions = [f"emr-serverless:{verb}Application" for verb in ("Get", "Stop", "Delete")]
         ours = {"StringEquals": {f"aws:ResourceTag/{STACK_TAG}": stack.stack_name}}
         statements = [
-            iam.PolicyStatement(
-                sid="FindEarlierApplications", actions=["emr-serverless:ListApplications"], resources=["*"]
-            ),
-            iam.PolicyStatement(
-                sid="DeleteEarlierApplications", actions=actions, resources=[applications], conditions=ours
-            ),
+            make_statement("FindEarlierApplications", ["emr-serverless:ListApplications"], "*"),
+            make_statement("DeleteEarlierApplications", actions, applications, ours),
         ]
         policy = iam.Policy(self, "OfApplications", statements=statements, roles=[role])
         acknowledge(policy, "IAM5[Resource::*]", "ListApplications has no resources.")
@@ -145,7 +135,7 @@ def start_by_rules(
 
     The role trusts the rules by the beginning of their names, since they refer to it.
     """
-    starting = iam.PolicyStatement(sid=sid, actions=["states:StartExecution"], resources=[machine])
+    starting = make_statement(sid, ["states:StartExecution"], machine)
     stack = Stack.of(scope)
     arns = Arns(stack.partition, stack.account, stack.region)
     rules = DeployedNames(settings.spec.pipeline, settings.stage).list_arns("Rules", arns)

@@ -14,6 +14,7 @@ from constructs import Construct
 
 from infra.destination.logical_ids import pin
 from infra.nag import acknowledge
+from infra.pipeline.load_permissions import make_statement
 from infra.settings import Settings
 from lakewriter.policy.arns import name_principal, name_services
 from lakewriter.spec.deployment import Schedule
@@ -44,7 +45,7 @@ class LoadSchedule(Construct):
         key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, id_)
-        self.dead_letters = self._make_queue(settings, key)
+        self.dead_letters = self._make_queue(key)
         group = scheduler.CfnScheduleGroup(self, "Group")
         role, permissions = self._make_role(settings, group, state_machine, key)
         flexible = schedule.flexible_minutes
@@ -72,7 +73,7 @@ class LoadSchedule(Construct):
         )
         resource.node.add_dependency(permissions)
 
-    def _make_queue(self, settings: Settings, key: kms.IKey | None) -> sqs.Queue:
+    def _make_queue(self, key: kms.IKey | None) -> sqs.Queue:
         queue = sqs.Queue(
             self,
             LOGICAL_ID,
@@ -101,22 +102,13 @@ class LoadSchedule(Construct):
         )
         role = iam.Role(self, "Role", assumed_by=trusted, path=settings.deployment.role_path)
         statements = [
-            iam.PolicyStatement(
-                sid="StartLoads", actions=["states:StartExecution"], resources=[state_machine.state_machine_arn]
-            ),
-            iam.PolicyStatement(
-                sid="KeepUndelivered", actions=["sqs:SendMessage"], resources=[self.dead_letters.queue_arn]
-            ),
+            make_statement("StartLoads", ["states:StartExecution"], state_machine.state_machine_arn),
+            make_statement("KeepUndelivered", ["sqs:SendMessage"], self.dead_letters.queue_arn),
         ]
         if key:
-            statements.append(
-                iam.PolicyStatement(
-                    sid="EncryptUndelivered",
-                    actions=["kms:Decrypt", "kms:GenerateDataKey"],
-                    resources=[key.key_arn],
-                    conditions={"StringEquals": {"kms:ViaService": name_services(["sqs"], stack.region)}},
-                )
-            )
+            through = {"StringEquals": {"kms:ViaService": name_services(["sqs"], stack.region)}}
+            actions = ["kms:Decrypt", "kms:GenerateDataKey"]
+            statements.append(make_statement("EncryptUndelivered", actions, key.key_arn, through))
         return role, iam.Policy(role, "Permissions", statements=statements, roles=[role])
 
 

@@ -18,7 +18,13 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.nag import acknowledge
-from infra.pipeline.load_permissions import allow_logs, allow_metrics, allow_traces, trust_state_machine
+from infra.pipeline.load_permissions import (
+    allow_logs,
+    allow_metrics,
+    allow_traces,
+    make_statement,
+    trust_state_machine,
+)
 from infra.pipeline.metrics import NAMESPACE, LoadMetric, make_dimensions
 from infra.pipeline.old_releases import match_deployment, start_by_rules
 from infra.pipeline.start_states import EVERYTHING, SERVICE_RETRY, State, make_service_call
@@ -190,9 +196,7 @@ class Silence(Construct):
         self.resource: sfn.CfnStateMachine = machine
         self.arn: str = machine.attr_arn
         self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", self.arn)
-        again = iam.PolicyStatement(
-            sid="WatchOn", actions=["states:ListExecutions", "states:StartExecution"], resources=[self.arn]
-        )
+        again = make_statement("WatchOn", ["states:ListExecutions", "states:StartExecution"], self.arn)
         iam.Policy(self, "Again", statements=[again], roles=[role])
         (self.rule,) = start_by_rules(
             self,

@@ -78,12 +78,7 @@ class PipelineStack(Stack):
         # A load needs the policy and the bucket, but the state machine refers to neither.
         loads.resource.node.add_dependency(job.policy, bucket)
         releases = OldReleases(
-            self,
-            "Releases",
-            settings=settings,
-            application=application,
-            loads=loads,
-            log_group=logs.loads,
+            self, "Releases", settings=settings, application=application, loads=loads, log_group=logs.loads
         )
         machines = [loads.resource, releases.resource, *([silence.resource] if silence else [])]
         operators = (

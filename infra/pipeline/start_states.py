@@ -219,7 +219,7 @@ def _build_counting(partition: str) -> dict[str, State]:
 
 
 def _build_overlap_guard(partition: str, then: str, *, is_stream: bool) -> dict[str, State]:
-    """Build the states that let only the oldest running execution continue; a canary of a stream is no such one."""
+    """Build the states that let only the oldest running execution continue; the canary of a stream does not count."""
     listing = {"StateMachineArn.$": "$$.StateMachine.Id", "StatusFilter": "RUNNING"}
     # ListExecutions returns the newest first.
     oldest = "States.ArrayGetItem($.running.executions, States.MathAdd($.running.count, -1))"

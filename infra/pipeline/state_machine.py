@@ -11,7 +11,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.nag import acknowledge
-from infra.pipeline.load_permissions import LoadPermissions
+from infra.pipeline.load_permissions import LoadPermissions, make_statement
 from infra.pipeline.load_states import Machine
 from infra.pipeline.metrics import make_dimensions
 from infra.pipeline.tokens import render_tokens
@@ -42,18 +42,12 @@ class Loads(Construct):
         self.resource.node.add_dependency(*permissions.policies)
         self.state_machine = sfn.StateMachine.from_state_machine_arn(self, "Made", self.resource.attr_arn)
         # In a policy of its own: it refers to the state machine, which depends on the other policies.
-        listing = iam.PolicyStatement(
-            sid="FindRunningLoads", actions=["states:ListExecutions"], resources=[self.resource.attr_arn]
-        )
-        statements = [listing]
+        statements = [make_statement("FindRunningLoads", ["states:ListExecutions"], self.resource.attr_arn)]
         if watch is not None:
-            starting = iam.PolicyStatement(sid="StartWatch", actions=["states:StartExecution"], resources=[watch])
-            statements.append(starting)
+            statements.append(make_statement("StartWatch", ["states:StartExecution"], watch))
         if canary_run is not None:
             executions = format_executions(stack, self.resource)
-            statements.append(
-                iam.PolicyStatement(sid="TellCanaries", actions=["states:DescribeExecution"], resources=[executions])
-            )
+            statements.append(make_statement("TellCanaries", ["states:DescribeExecution"], executions))
         guard = iam.Policy(self, "OverlapGuard", statements=statements, roles=[role])
         if canary_run is not None:
             acknowledge_executions(guard, executions)

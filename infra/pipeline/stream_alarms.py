@@ -77,5 +77,5 @@ def list_stream_alarms(settings: Settings) -> list[StreamAlarm]:
 
 
 def compute_late_minutes(deployment: Deployment, interval_seconds: int) -> int:
-    """After how many minutes a table is late: as given, or by the interval."""
+    """Compute after how many minutes a table is late: as given, or by the interval."""
     return deployment.alarms.late_minutes or max(_LEAST_MINUTES, -(-_INTERVALS * interval_seconds // 60))

@@ -228,7 +228,7 @@ def _write_all(values: Any) -> list[str]:
 
 
 def _was_none(key: str) -> Harmless:
-    """Nothing was bound, or encrypted with a key: what is there stays readable."""
+    """Return the test that nothing was bound, or encrypted with a key: what is there stays readable."""
     return lambda before, _: before.get(key) is None
 
 
@@ -241,7 +241,7 @@ def _is_within(key: str) -> Harmless:
 
 
 def _keeps_as_long(key: str, shortest: int | None = None) -> Harmless:
-    """Numbers of days, without which nothing is deleted, or which are ``shortest`` by default."""
+    """Return the test of a number of days, without which nothing is deleted, or which is ``shortest`` by default."""
 
     def is_longer(before: Properties, after: Properties) -> bool:
         old, new = before.get(key, shortest), after.get(key, shortest)
@@ -268,7 +268,7 @@ def _takes_files_no_sooner(before: Properties, after: Properties) -> bool:
 
 
 def _deletes_no_sooner(before: Properties, after: Properties) -> bool:
-    """Rules that come with versions are about these alone: there was none before."""
+    """Return whether no rule deletes sooner; those that come with versions are about these alone, of which none was."""
     old, new = _list_deletions(before), _list_deletions(after)
     had_versions = before.get("VersioningConfiguration") is not None
     return all(

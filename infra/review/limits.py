@@ -62,7 +62,7 @@ def describe_violation(limits: Mapping[str, Any], value: Any) -> str | None:
 
 
 def _anchor(pattern: str) -> str:
-    """botocore's patterns are of whole texts, JSON Schema's of parts."""
+    """Make a pattern one of the whole text, as botocore means it; JSON Schema's have anchors of their own."""
     return pattern if pattern.startswith("^") else f"^(?:{pattern})$"
 
 

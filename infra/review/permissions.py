@@ -131,7 +131,7 @@ def _make_holder(templates: Templates, template: Template, resource: Resource) -
     statements: list[Statement] = []
     for inline in properties.get("Policies", ()):
         statements += list_statements(templates, template, inline["PolicyDocument"])
-    for other, policy in _find_attached(templates, template, resource):
+    for other, policy in _find_attached(templates, resource):
         statements += list_statements(templates, other, policy.properties["PolicyDocument"])
     trust = properties.get("AssumeRolePolicyDocument")
     return Holder(
@@ -145,7 +145,7 @@ def _make_holder(templates: Templates, template: Template, resource: Resource) -
     )
 
 
-def _find_attached(templates: Templates, home: Template, holder: Resource) -> Iterator[tuple[Template, Resource]]:
+def _find_attached(templates: Templates, holder: Resource) -> Iterator[tuple[Template, Resource]]:
     """Find the policies attached to ``holder``: by reference in its own stack, by name in another."""
     field = "Roles" if holder.type == "AWS::IAM::Role" else "Users"
     for kind in ATTACHED:

@@ -37,7 +37,7 @@ def require_readable(before: Templates, after: Templates, deployment: Deployment
 def _find_lost_key(before: Templates, after: Templates, deployment: Deployment) -> Iterator[str]:
     """Find the key that encrypted and does so no more; S3's own keys need no permission of anybody."""
     old, new = _find_key(before), _find_key(after)
-    if old in {None, new} or _find_bucket(before) is None:
+    if old in {None, new} or _find_resource(before, _BUCKET) is None:
         return
     earlier = deployment.earlier_kms_key_arns
     named = old if old and old.startswith("arn:") else None
@@ -94,17 +94,13 @@ def _find_catalog(templates: Templates) -> str | None:
 
 def _find_key(templates: Templates) -> str | None:
     """Find the key of the tables' bucket; None for S3's own keys, and for a bucket that the stack does not make."""
-    bucket_name = _find_bucket(templates)
-    if bucket_name is None:
+    made = _find_resource(templates, _BUCKET)
+    if made is None:
         return None
-    template, bucket = bucket_name
+    template, bucket = made
     rules = bucket.properties.get("BucketEncryption", {}).get("ServerSideEncryptionConfiguration", [])
     keys = [rule.get("ServerSideEncryptionByDefault", {}).get("KMSMasterKeyID") for rule in rules]
     return next((templates.resolve(key, template) for key in keys if key), None)
-
-
-def _find_bucket(templates: Templates) -> tuple[Template, Resource] | None:
-    return _find_resource(templates, _BUCKET)
 
 
 def _find_resource(templates: Templates, logical_id: str) -> tuple[Template, Resource] | None:

@@ -10,7 +10,7 @@ import yaml
 from aws_cdk.assertions import Annotations, Match
 
 from infra.application import add_stacks, synthesise
-from infra.checks.guests import check_guests
+from infra.checks import check_guests
 from infra.destination.stack import DestinationStack
 from infra.review.templates import Templates
 from infra.settings import Settings, read_defaults

@@ -1,12 +1,57 @@
-"""Check that the pipelines of one bucket are apart, and that its one lifecycle rule fits them all."""
+"""Refuse a deployment that cannot work before its templates are written, with every problem at once.
 
-from collections.abc import Iterator
+Checked here is what only the machine that synthesizes has, the bundle of the job and the variables of external ids; and
+that the pipelines of one bucket are apart, and that its one lifecycle rule fits them all.
+"""
+
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from itertools import combinations, permutations, product
+from typing import Final
 
+from infra.bundle.manifest import read_manifest
+from infra.bundle.release import describe_mismatch
+from infra.pipeline.artifact import find_dependencies
 from infra.settings import Settings
+from lakewriter.deployable import list_problems, make_refusal
 from lakewriter.deployable.stage_overlaps import find_reachable, is_nested, list_databases, name_kind
+from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.policy.prefixes import list_written_prefixes
+from lakewriter.spec.trust import ALPHABET, EXTERNAL_ID
+
+
+def check_bundle(settings: Settings) -> Iterator[str]:
+    """Refuse a missing or stale bundle, and one for another architecture or another Spark."""
+    spark = settings.deployment.spark
+    try:
+        manifest = read_manifest(settings.bundle)
+    except SpecInvalidError as error:
+        yield f"{error.message} {error.remedy}"
+        return
+    if reason := describe_mismatch(spark.release, manifest):
+        yield reason
+    try:
+        find_dependencies(spark.architecture, manifest)
+    except SpecInvalidError as error:
+        yield f"{error.message} {error.remedy}"
+
+
+def check_external_ids(settings: Settings) -> Iterator[str]:
+    """Refuse external ids that STS would refuse; the value of ``${env:NAME}`` is known only here."""
+    for number, trust in enumerate(settings.deployment.trust):
+        for index, secret in enumerate(trust.external_ids):
+            name = f"earlier_external_ids.{index - 1}" if index else "external_id"
+            key = f"deployment.trust.{number}.{name}"
+            try:
+                value = settings.read_external_id(secret)
+            except LakeError as error:
+                yield f"{key}: {error.message} {error.remedy}".strip()
+                continue
+            if secret.reference and secret.reference[0] == "env" and not EXTERNAL_ID.fullmatch(value):
+                yield (
+                    f"{key}: {secret.text} holds {value!r}; expected {ALPHABET}. "
+                    "Take the external id as the vendor shows it."
+                )
 
 
 def check_guests(settings: Settings) -> Iterator[str]:
@@ -61,3 +106,14 @@ def _find_shared(one: Settings, other: Settings) -> Iterator[str]:
             f"{name_kind(one.lake).split()[-1]}s of their own. Give "
             f"{other.spec.pipeline!r} another {other.spec.access.key_names.database}."
         )
+
+
+CHECKS: Final[tuple[Callable[[Settings], Iterator[str]], ...]] = (check_external_ids, check_bundle, check_guests)
+"""Those that ask this machine, or several files; ``lakewriter check`` and ``plan`` make all others too."""
+
+
+def require_deployable(settings: Settings) -> None:
+    """Raise ``SPEC_INVALID`` with every problem that a deployment of this stage would have."""
+    problems = list_problems(settings) + [problem for check in CHECKS for problem in check(settings)]
+    if problems:
+        raise make_refusal(settings.stage, problems)
