@@ -350,6 +350,11 @@ def _write_all(misfits: Sequence[dict[str, str]]) -> str:
     return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
 
 
+def number_fields(fields: Iterable[pa.Field]) -> list[pa.Field]:
+    """Return the fields under the names of ``number_columns``."""
+    return [field.with_name(f"c{index}") for index, field in enumerate(fields)]
+
+
 def number_columns(names: Sequence[str]) -> list[str]:
     """Return a unique name for each column, made from its index: several columns may have one name."""
     return [f"c{index}" for index in range(len(names))]

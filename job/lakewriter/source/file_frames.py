@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lakewriter.source.bad_rows import mark_schema
+from lakewriter.source.declared_columns import number_fields
 from lakewriter.source.file_splits import PIECE_BYTES, measure, pack_pieces, read_pieces
 from lakewriter.source.files.file_reader import Piece, Spread
 from lakewriter.source.files.file_source import FilesSource, OpenedFiles
@@ -44,7 +45,7 @@ class FileRows:
         marked = mark_schema(source.schema) if source.aside else source.schema
         names = marked.names
         # Named by their indexes: Spark cannot distinguish some names.
-        fields = [field.with_name(f"c{index}") for index, field in enumerate(source.schema)]
+        fields = number_fields(source.schema)
         schema = from_arrow_schema(
             mark_schema(fields) if source.aside else pa.schema(fields), prefer_timestamp_ntz=True
         )

@@ -13,7 +13,7 @@ from lakewriter.source.file_look import read_plain_options
 from lakewriter.source.files.folder_listing import list_stored
 from lakewriter.source.session import isolate
 from lakewriter.source.spark_failures import SPARK_ERRORS, find_useful_line, make_unreadable_error
-from lakewriter.source.storage import PATTERN, find_store, is_hidden, is_remote
+from lakewriter.source.storage import PATTERN, find_store, is_data_file, is_hidden, is_remote
 from lakewriter.spec.listed_files import ListedFile
 from lakewriter.spec.table_spec import Read
 
@@ -63,7 +63,7 @@ def _list_objects(read: Read, table: str) -> list[ListedFile] | None:
         files += [
             ListedFile(f"s3://{entry.path}", entry.size, entry.version, entry.modified)
             for entry in entries
-            if not (entry.is_folder or entry.name.startswith((".", "_")) or entry.name.endswith("._COPYING_"))
+            if not entry.is_folder and is_data_file(entry.name)
         ]
     return files
 

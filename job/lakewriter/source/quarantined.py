@@ -19,7 +19,7 @@ from lakewriter.column_types import name_type
 from lakewriter.documents.types import CHANGES, DATA, DOCUMENTS, EMITTED, ROW
 from lakewriter.errors import SourceFailedError
 from lakewriter.source.bad_rows import BAD, mark_schema
-from lakewriter.source.declared_columns import apply_declared_types, make_form, number_columns
+from lakewriter.source.declared_columns import apply_declared_types, make_form, number_fields
 from lakewriter.source.file_splits import open_own_files, spread_locally
 from lakewriter.source.files.file_source import FilesSource, has_reader
 from lakewriter.source.marked_rows import mark
@@ -110,10 +110,7 @@ def _read_file_rows(session: SparkSession, table: TableSpec, read: Read, keys: S
     null = table.read.options.get("nullValue") if table.read.kind.name == "csv" else None
     whole, lines = _open_files(session, read, keys, None if null is None else str(null))
     rows = _parse_rows(whole, source.schema, table)
-    fields = [
-        field.with_name(name) for name, field in zip(number_columns(source.schema.names), source.schema, strict=True)
-    ]
-    kinds = from_arrow_schema(mark_schema(fields), prefer_timestamp_ntz=True)
+    kinds = from_arrow_schema(mark_schema(number_fields(source.schema)), prefer_timestamp_ntz=True)
     parsed = lines.select("file", "offset", "line").mapInArrow(partial(_reread, source, layouts), kinds)
     return rows.union(parsed)
 
@@ -159,8 +156,7 @@ def _parse_rows(rows: DataFrame, declared: pa.Schema, table: TableSpec) -> DataF
     forms = {name.lower(): make_form(column, table) for name, column in table.columns.items()}
     default = TextForm(truncates_nanoseconds=table.truncates_nanoseconds)
     columns = [(field.name, field.type, forms.get(field.name.lower(), default)) for field in declared]
-    fields = [pa.field(name, field.type) for name, field in zip(number_columns(declared.names), declared, strict=True)]
-    schema = mark_schema(fields)
+    schema = mark_schema([pa.field(field.name, field.type) for field in number_fields(declared)])
     parsed = rows.mapInArrow(partial(_convert_rows, columns, schema), from_arrow_schema(schema, True))
     return parsed.toDF(*declared.names, BAD)
 

@@ -10,12 +10,10 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import StorageLevel, TaskContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import BooleanType
 
-from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import ORDINAL
 from lakewriter.source.arrow_types import check_batch
 from lakewriter.source.bad_rows import BAD, BAD_FIELD, CHECKS, Marked
@@ -33,9 +31,15 @@ from lakewriter.source.files.file_source import has_reader
 from lakewriter.source.marked_rows import add_marks, filter_rows, is_marked
 from lakewriter.source.request import Body, Feed, RowsRequest
 from lakewriter.source.session import isolate, rebind
-from lakewriter.source.spark_failures import SPARK_ERRORS, Origin, find_useful_line
-from lakewriter.source.table_frames import Loaded, add_deleted_column, load_source, prepare_delivery, unfold_events
-from lakewriter.spec.expectations import Condition
+from lakewriter.source.spark_failures import Origin
+from lakewriter.source.table_frames import (
+    Loaded,
+    add_deleted_column,
+    load_source,
+    make_condition,
+    prepare_delivery,
+    unfold_events,
+)
 from lakewriter.spec.table_spec import IndexKind, TableSpec
 
 Keys = Callable[[Sequence[pa.Array]], pa.Array]
@@ -337,25 +341,11 @@ def add_checks(source: DataFrame, table: TableSpec) -> DataFrame:
     if not table.conditions:
         return source
     columns = [
-        _make_column(source, table, condition).alias(f"c{index}") for index, condition in enumerate(table.conditions)
+        make_condition(source, condition.sql, f"expectation {condition.name!r} of {table.id!r}", when_null=True)
+        for condition in table.conditions
     ]
-    return source.select("*", F.struct(*columns).alias(CHECKS))
-
-
-def _make_column(source: DataFrame, table: TableSpec, condition: Condition) -> Column:
-    try:
-        kind = source.select(F.expr(condition.sql)).schema[0].dataType
-    except SPARK_ERRORS as error:
-        raise _make_error(table, condition, find_useful_line(str(error))) from error
-    if not isinstance(kind, BooleanType):
-        raise _make_error(table, condition, f"it gives {kind.simpleString()}, expected boolean")
-    return F.coalesce(F.expr(condition.sql), F.lit(True))
-
-
-def _make_error(table: TableSpec, condition: Condition, reason: str) -> SpecInvalidError:
-    return SpecInvalidError(
-        f"expectation {condition.name!r} of {table.id!r} is {condition.sql!r}, which cannot be used: {reason}",
-        remedy='Give a boolean SQL expression over the source\'s columns, such as "arr_time >= dep_time".',
+    return source.select(
+        "*", F.struct(*(column.alias(f"c{index}") for index, column in enumerate(columns))).alias(CHECKS)
     )
 
 

@@ -22,6 +22,8 @@ _THREADS: Final = 16
 _S3_SCHEMES: Final = ("s3://", "s3a://")
 PATTERN: Final = frozenset("*?[]{}")
 """Characters of a pattern."""
+COPYING: Final = "._COPYING_"
+"""The end of a file's name while Hadoop copies it."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -199,16 +201,14 @@ def list_files(paths: tuple[str, ...]) -> tuple[Store, list[SourceFile]]:
 
 
 def _list_data_files(store: Store, path: str) -> Iterator[SourceFile]:
-    """Yield the files that Spark reads; see: PartitioningAwareFileIndex.isDataPath."""
+    """Yield the files that Spark reads."""
     entries = store.list_path(path)
     if entries is None and store.is_local:
         raise NotListable(f"{path!r} does not exist")
     for entry in entries or ():
-        if is_hidden(entry.name) or entry.name.endswith("._COPYING_"):
-            continue
-        if entry.is_folder:
+        if entry.is_folder and not (is_hidden(entry.name) or entry.name.endswith(COPYING)):
             raise NotListable(f"{entry.path!r} is a directory inside the path")
-        if not entry.name.startswith((".", "_")):
+        if not entry.is_folder and is_data_file(entry.name):
             yield SourceFile(entry.path, entry.size)
 
 
@@ -240,6 +240,11 @@ def to_path(uri: str) -> str:
     if parts.scheme in ("", "file"):
         return unquote(parts.path)
     return f"{parts.scheme}://{parts.netloc}{unquote(parts.path)}"
+
+
+def is_data_file(name: str) -> bool:
+    """Return True for a name of a file that Spark reads; see: PartitioningAwareFileIndex.isDataPath."""
+    return not name.startswith((".", "_")) and not name.endswith(COPYING)
 
 
 def is_hidden(name: str) -> bool:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import BooleanType, StringType
@@ -27,7 +27,7 @@ from lakewriter.source.databases.cursors import CursorCondition
 from lakewriter.source.databases.database_connection import Connection
 from lakewriter.source.databases.database_rows import DatabaseRows, is_jdbc, read_database
 from lakewriter.source.databases.moments import LockedMoment
-from lakewriter.source.declared_columns import cast_in_spark, list_arrow_types, number_columns
+from lakewriter.source.declared_columns import cast_in_spark, list_arrow_types, number_columns, number_fields
 from lakewriter.source.file_frames import FileRows, pack_rows
 from lakewriter.source.file_listing import add_base_path, list_load_paths
 from lakewriter.source.file_splits import make_spread
@@ -220,8 +220,7 @@ def unfold_events(loaded: Loaded, table: TableSpec, first: int | None) -> Loaded
     plan = plan_events(events, table, table.envelope)
     fields = [*plan.fields, pa.field(DELETED, pa.bool_())]
     names = [field.name for field in fields]
-    numbered = [field.with_name(name) for name, field in zip(number_columns(names), fields, strict=True)]
-    kind = from_arrow_schema(mark_schema(numbered), prefer_timestamp_ntz=True)
+    kind = from_arrow_schema(mark_schema(number_fields(fields)), prefer_timestamp_ntz=True)
     rows = marked.mapInArrow(partial(_unfold_all, plan, mark_schema(events)), kind).toDF(*names, BAD)
     if isinstance(plan, DebeziumPlan) and plan.has_schema:
         looked_at = marked if first is None else marked.limit(first)
@@ -243,22 +242,31 @@ def add_deleted_column(source: DataFrame, table: TableSpec) -> DataFrame:
     """Add a column that is true for deleted rows, if the table has an expression for it."""
     if table.deleted is None:
         return source
+    is_deleted = make_condition(source, table.deleted, f"tables.{table.id}.deleted", when_null=False)
+    return source.select("*", is_deleted.alias(DELETED))
+
+
+def make_condition(source: DataFrame, sql: str, subject: str, *, when_null: bool) -> Column:
+    """Return the column of a boolean expression. Raise ``SPEC_INVALID`` for one that the source's columns do not give.
+
+    Args:
+        source: The frame whose columns the expression is over.
+        sql: The expression.
+        subject: The name of the expression in lake.yaml, for the message.
+        when_null: The value for rows for which the expression is null.
+    """
+    reason = ""
     try:
-        marked = source.select("*", F.coalesce(F.expr(table.deleted), F.lit(False)).alias(DELETED))
-        kind = marked.schema[-1].dataType
+        kind = source.select(F.expr(sql)).schema[0].dataType
+        reason = "" if isinstance(kind, BooleanType) else f"it gives {kind.simpleString()}, expected boolean"
     except SPARK_ERRORS as error:
         reason = find_useful_line(str(error))
-        raise _make_expression_error(table, reason) from error
-    if not isinstance(kind, BooleanType):
-        raise _make_expression_error(table, f"it gives {kind.simpleString()}, expected boolean")
-    return marked
-
-
-def _make_expression_error(table: TableSpec, reason: str) -> SpecInvalidError:
-    return SpecInvalidError(
-        f"tables.{table.id}.deleted is {table.deleted!r}, which cannot be used: {reason}",
-        remedy="Give a boolean SQL expression over the source's columns, such as \"op = 'D'\".",
-    )
+    if reason:
+        raise SpecInvalidError(
+            f"{subject} is {sql!r}, which cannot be used: {reason}",
+            remedy="Give a boolean SQL expression over the source's columns, such as \"op = 'D'\".",
+        )
+    return F.coalesce(F.expr(sql), F.lit(when_null))
 
 
 def prepare_delivery(source: DataFrame) -> tuple[DataFrame, pa.Schema]:

@@ -16,11 +16,13 @@ from lakewriter.report import format_count, join_first
 from lakewriter.source.files.stored_files import StoredFile
 from lakewriter.source.spark_failures import make_unreadable_error
 from lakewriter.source.storage import (
+    COPYING,
     PATTERN,
     Entry,
     NotListable,
     Store,
     find_store,
+    is_data_file,
     is_hidden,
     is_remote,
     map_in_threads,
@@ -31,7 +33,6 @@ _MOST_NAMES: Final = 4
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """The folder of rows whose key is null, as Hive and Spark name it."""
-_COPYING: Final = "._COPYING_"
 _ODD: Final = re.compile(
     r".*(?:~|\.(?:tmp|temp|part|partial|crdownload|bak|old|orig|swp))|thumbs\.db|desktop\.ini", re.IGNORECASE
 )
@@ -157,7 +158,7 @@ def _list_notes(walk: _Walk, added: Sequence[StoredFile]) -> Iterator[str]:
             f"{path!r} has folders whose files are not read: {join_first(walk.nested, _MOST_NAMES)}; with "
             "recursiveFileLookup: true they are"
         )
-    if copying := [name for name in walk.skipped if name.endswith(_COPYING)]:
+    if copying := [name for name in walk.skipped if name.endswith(COPYING)]:
         yield f"{path!r} has files that are still being copied, which are not read: {join_first(copying, _MOST_NAMES)}"
     if odd := [name for name in (file.path.rpartition("/")[2] for file in added) if _ODD.fullmatch(name)]:
         yield (
@@ -169,10 +170,8 @@ def _list_notes(walk: _Walk, added: Sequence[StoredFile]) -> Iterator[str]:
 def _add_entries(walk: _Walk, entries: Iterable[Entry], folders: tuple[tuple[str, str | None], ...]) -> None:
     pattern = walk.options.get("pathglobfilter", "*")
     for entry in entries:
-        is_left_out = not entry.is_folder and (
-            entry.name.startswith(("_", ".")) or entry.name.endswith(_COPYING)
-            or not fnmatch.fnmatchcase(entry.name, pattern)
-        )  # fmt: skip
+        is_read = is_data_file(entry.name) and fnmatch.fnmatchcase(entry.name, pattern)
+        is_left_out = not entry.is_folder and not is_read
         if is_left_out or is_hidden(entry.name):
             walk.skipped.append(entry.name)
         elif not entry.is_folder:
