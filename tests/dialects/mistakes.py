@@ -62,9 +62,9 @@ MISTAKES = [
     (S, "tables:\n", "tables: []\nother:\n", [
      "lake.yaml:7: tables: an empty list: expected at least one table.",
      "lake.yaml:8: other: unknown key, with value a list; known keys: catalog_account, checkpoint, contract, "
-     "delta_encodings, deployment, destination, expect, interval, interval_seconds, keep_loads_days, limits, lineage, "
-     "maintenance, on_bad_row, on_failure, on_violation, pipeline, projection, put_metrics, readers, refresh, "
-     "repeated, shares_tables, source, source_root, tables, undo."]),
+     "delta_encodings, deployment, destination, expect, format_version, interval, interval_seconds, keep_loads_days, "
+     "limits, lineage, maintenance, on_bad_row, on_failure, on_violation, pipeline, projection, put_metrics, readers, "
+     "refresh, repeated, shares_tables, source, source_root, tables, undo."]),
     (S, "tables:\n", "readers: [athena, snowflak]\ntables:\n", [
      "lake.yaml:7: readers.1: 'snowflak' is not allowed; expected 'athena', 'bigquery', 'duckdb', 'hive', 'iceberg', "
      "'parquet-java', 'pyarrow', 'redshift', 'snowflake', 'spark3', 'spark4' or 'trino'; did you mean "

@@ -16,7 +16,7 @@ from lakewriter.dialects.lake_yaml import LakeFile, load, load_spec
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.operate.queries import list_engines, write_queries
 from lakewriter.operate.sql_text import Engine
-from lakewriter.run.placement import plan_glue_action
+from lakewriter.run.placement import plan_glue_action, plan_iceberg_action
 from lakewriter.run.replay import require_replayable
 from lakewriter.spec.access import SecretText
 from lakewriter.spec.catalogs import (
@@ -157,11 +157,12 @@ CATALOGS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
      {"kind": "glue", "partition_key": "load_date", "strategy": "day", "projection": None}, "sales"),
     ({"catalog": "glue", "partition_strategy": "none"},
      {"kind": "glue", "partition_key": None, "strategy": "none", "projection": None}, ""),
-    ({"catalog": "iceberg", "database": "Sales"}, {"kind": "iceberg", "service": {"kind": "glue"}}, "sales"),
+    ({"catalog": "iceberg", "database": "Sales"},
+     {"kind": "iceberg", "service": {"kind": "glue"}, "format_version": 2}, "sales"),
     (OPEN_CATALOG | {"principal_role": "WRITER"},
      {"kind": "iceberg", "service": {
          "kind": "rest", "uri": "https://polaris.example/api/catalog", "warehouse": "lake", "client_id": "me",
-         "client_secret": "${env:SECRET}", "scope": "PRINCIPAL_ROLE:WRITER"}}, ""),
+         "client_secret": "${env:SECRET}", "scope": "PRINCIPAL_ROLE:WRITER"}, "format_version": 2}, ""),
 ]  # fmt: skip
 
 
@@ -481,6 +482,17 @@ def test_one_account_of_a_catalog_in_glue(tmp_path):
     assert spec.access.catalog_account == "123456789012"
     with pytest.raises(LakeError, match=r"catalog_account: it is 999999999999, .* is '123456789012'"):
         load_spec(lake(tmp_path, top={"catalog_account": "999999999999"}, **GLUE_REST))
+
+
+def test_format_version(tmp_path):
+    iceberg = {"catalog": "iceberg", "database": "shop"}
+    spec = load_spec(lake(tmp_path, top={"format_version": 3, "readers": ["trino"]}, **iceberg))
+    assert plan_iceberg_action(spec, spec.tables[0]).format_version == 3
+    assert Engine.ATHENA not in list_engines(spec)
+    with pytest.raises(LakeError, match="format_version: Athena reads no tables of format version 3, and 'readers'"):
+        load_spec(lake(tmp_path, top={"format_version": 3, "readers": ["athena"]}, **iceberg))
+    with pytest.raises(LakeError, match="format_version: it is for Iceberg tables, and these are files"):
+        load_spec(lake(tmp_path, top={"format_version": 2}))
 
 
 GLUE = {"catalog": "glue", "database": "shop"}

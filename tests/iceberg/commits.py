@@ -56,6 +56,10 @@ class Table:
         """The table made ready for a load of this schema."""
         return self._before(job).prepare(schema, TableState(committed=committed))
 
+    def plan(self, schema: pa.Schema) -> list[str]:
+        """What a load of this schema would change."""
+        return self._before("plan").describe_changes(schema)
+
     def _before(self, job: str) -> IcebergTargetTable:
         return IcebergTargetTable(self.action, self.clients, f"p/{job}/{job}1", self.maintenance)
 

@@ -25,9 +25,10 @@ from lakewriter.records.facets import Switch, UndoneLoad
 from tests.commit import intents
 from tests.iceberg.commits import Table
 from tests.iceberg.test_changed_tables import change, setting, version
-from tests.iceberg.test_merge import Row, apply, foreign, make, merge, read, row, show
+from tests.iceberg.test_merge import SCHEMA, Row, apply, foreign, make, merge, read, row, show
 from tests.load.lakes import BUCKET
 from tests.support.narrow import need
+from tests.support.open_catalog import OpenCatalog
 
 
 class Merged:
@@ -154,16 +155,20 @@ def make_rows(rng: random.Random, number: int) -> list[Row]:
 
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("fields", [(), ("day",)])
-@pytest.mark.parametrize("upgraded", [1, 4])
+@pytest.mark.parametrize("upgraded", [0, 1, 4])
 def test_random_merges(aws, bucket, fields, upgraded):
-    """Into a table that is upgraded, with its position deletes where there are any."""
+    """Into a new table, or one that is upgraded, with its position deletes where there are any."""
     rng, lake = random.Random(upgraded), Merged(aws, fields)
     aws.hide_missing = False
     for number in range(1, upgraded + 1):
         lake.merge(make_rows(rng, number))
-    change(aws, version(3))
+    if upgraded:
+        change(aws, version(3))
+    else:
+        lake.table.action = lake.table.action.model_copy(update={"format_version": 3})
+        lake.merge(make_rows(rng, 1))
     change(aws, setting("commit.manifest.min-count-to-merge", "3"))
-    for number in range(upgraded + 1, upgraded + 7):
+    for number in range(max(upgraded, 1) + 1, upgraded + 7):
         before, rows, ids = lake.table.seen.current_snapshot(), dict(lake.rows), dict(lake.ids)
         found = lake.merge(make_rows(rng, number))
         lake.check()
@@ -245,3 +250,20 @@ def test_a_vector_that_is_damaged(aws, bucket):
         SchemaIncompatibleError, match=r"has no deletion vector of s3://.*parquet in its \d+ bytes from 5"
     ):
         read_vector(seen.io, live.deletes[0])
+
+
+@pytest.mark.parametrize("is_rest", [False, True])
+def test_new_tables(aws, bucket, is_rest):
+    """In Glue and in a REST catalog. A table of version 2 is upgraded by no load."""
+    aws.hide_missing = False
+    with OpenCatalog(aws, bucket) as catalog:
+        table, old = (Table(aws, catalog if is_rest else None, name=name) for name in ("t", "old"))
+        old.ready("j", SCHEMA)
+        for made in (table, old):
+            made.action = made.action.model_copy(update={"format_version": 3})
+        merge(table, [row(1, 1, "a"), row(2, 1, "a")], 1)
+        merge(table, [row(1, 2, "b")], 2)
+        assert (table.seen.format_version, read(table)) == (3, [row(1, 2, "b"), row(2, 1, "a")])
+        for refused in (lambda: old.ready("j", SCHEMA), lambda: old.plan(SCHEMA)):
+            with pytest.raises(SchemaIncompatibleError, match="has format version 2, and 'format_version' asks for 3"):
+                refused()

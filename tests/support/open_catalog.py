@@ -15,7 +15,7 @@ from pyiceberg.catalog.rest import CreateTableRequest
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.table import CommitTableRequest
-from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV3, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import update_table_metadata
 from werkzeug.serving import BaseWSGIServer, make_server
@@ -237,6 +237,8 @@ class OpenCatalog:
             location=wanted.location or self._place(namespace, wanted.name),
             properties=properties,
         )
+        if isinstance(metadata, TableMetadataV3):
+            metadata = metadata.model_copy(update={"next_row_id": 0})
         return self._store(namespace, wanted.name, metadata)
 
     def _place(self, namespace: str, name: str) -> str:

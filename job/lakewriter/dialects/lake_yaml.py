@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
-from lakewriter.dialects.common.catalog_keys import place_catalog, project_partitions
+from lakewriter.dialects.common.catalog_keys import choose_format, place_catalog, project_partitions
 from lakewriter.dialects.common.config_file import read_config_file
 from lakewriter.dialects.common.destination import Destination
 from lakewriter.dialects.common.dialect import CheckedFile
@@ -53,6 +53,7 @@ from lakewriter.dialects.registry import (
 )
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import PIPELINE
+from lakewriter.spec.catalogs import FormatVersion
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.expectations import OnViolation
 from lakewriter.spec.lineage import Lineage
@@ -131,6 +132,9 @@ class LakeFile(FileModel):
     projection: bool | Literal["only"] = False
     """Whether Athena computes the partitions of Hive tables in Glue by their dates. With ``only`` they have no entries
     in the catalog, and no other engine finds them."""
+    format_version: FormatVersion | None = None
+    """The format version of Iceberg tables that loads make, 2 by default. With 3 rows have ids, and merges write
+    deletion vectors; Athena does not read it."""
     checkpoint: str | None = None
     """Where a continuous run remembers what it has read: a folder, or any URI that Spark can write."""
     interval_seconds: int | None = Field(None, ge=1, le=86_400)
@@ -249,6 +253,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         spec = apply_expectations(spec, given, file.expect, file.on_violation)
         lineage = _make_lineage(file, str(document.folder))
         spec = place_catalog(file.catalog_account, _settle_repetition(spec, file), file.maintenance)
+        spec = choose_format(file.format_version, spec, file.readers)
         spec = project_partitions(file.projection, spec, file.readers, drops_partitions=file.undo.drop_partitions)
         maintenance = make_maintenance(
             file.maintenance, spec, has_checkpoint=file.checkpoint is not None, keep_loads_days=file.keep_loads_days

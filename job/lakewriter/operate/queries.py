@@ -17,6 +17,7 @@ from lakewriter.operate.sql_text import (
     write_time_travel,
     write_version,
 )
+from lakewriter.spec.catalogs import HIGHEST_OF_ATHENA, IcebergCatalog
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.table_spec import TableSpec
@@ -106,7 +107,8 @@ def list_engines(spec: Spec) -> tuple[Engine, ...]:
         snowflake_too = (Engine.SNOWFLAKE,) if spec.service and spec.service.is_read_by_snowflake else ()
         # Athena and Redshift have no connection to another REST catalog than AWS's own.
         is_in_aws = spec.in_glue or spec.table_bucket is not None
-        athena_too = (Engine.ATHENA,) if is_in_aws else ()
+        is_new = isinstance(spec.catalog, IcebergCatalog) and spec.catalog.format_version > HIGHEST_OF_ATHENA
+        athena_too = (Engine.ATHENA,) if is_in_aws and not is_new else ()
         if not spec.catalog.has_entries:
             return (*athena_too, Engine.DUCKDB)
         redshift_too = (Engine.REDSHIFT,) if is_in_aws else ()

@@ -161,7 +161,8 @@ class GlueAction(_Action):
 class IcebergAction(_Action):
     """An Iceberg table; ``uuid``, ``schema_id`` and ``spec_id`` are set when it is prepared for the load.
 
-    The load's files have that schema and that partition spec.
+    The load's files have that schema and that partition spec. A table that is not there yet is made with
+    ``format_version``.
     """
 
     keeps_versions: ClassVar[bool] = True
@@ -175,6 +176,7 @@ class IcebergAction(_Action):
     uuid: str = ""
     schema_id: int = 0
     spec_id: int = 0
+    format_version: int = sparse(2)
 
     @property
     def name(self) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from lakewriter.records.state import TableState
 from lakewriter.run.prepare import Prepared
 from lakewriter.shape.shapers import AnyPlan
 from lakewriter.spec.access import Access, KeyNames
-from lakewriter.spec.catalogs import GlueCatalog
+from lakewriter.spec.catalogs import GlueCatalog, IcebergCatalog
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec
@@ -109,10 +109,15 @@ def plan_catalog_action(spec: Spec, table: TableSpec, names: ObjectNames) -> Cat
 
 def plan_iceberg_action(spec: Spec, table: TableSpec) -> IcebergAction:
     """Return the action of a table in an Iceberg catalog."""
-    service = spec.service
-    assert service is not None
-    location = "" if service.chooses_location else spec.table_location(table)
-    return IcebergAction(service=service, namespace=table.schema_name, table=table.name, location=location)
+    catalog = spec.catalog
+    assert isinstance(catalog, IcebergCatalog)
+    return IcebergAction(
+        service=catalog.service,
+        namespace=table.schema_name,
+        table=table.name,
+        location="" if catalog.service.chooses_location else spec.table_location(table),
+        format_version=catalog.format_version,
+    )
 
 
 def plan_glue_action(spec: Spec, table: TableSpec, names: ObjectNames) -> GlueAction:

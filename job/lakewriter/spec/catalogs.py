@@ -285,6 +285,12 @@ AnyRestService = (
 IcebergService = Annotated[GlueService | AnyRestService, Field(discriminator="kind")]
 
 
+FormatVersion = Literal[2, 3]
+"""The format version that new Iceberg tables are made with."""
+HIGHEST_OF_ATHENA: Final = 2
+"""The highest format version that Athena reads: https://docs.aws.amazon.com/athena/latest/ug/querying-iceberg.html"""
+
+
 class IcebergCatalog(Model):
     """Iceberg tables."""
 
@@ -295,6 +301,7 @@ class IcebergCatalog(Model):
     has_entries: ClassVar[bool] = True
     kind: Literal["iceberg"] = "iceberg"
     service: IcebergService
+    format_version: FormatVersion = 2
 
     @property
     def in_glue(self) -> bool:

@@ -205,7 +205,9 @@ def find_next_row_id(metadata: TableMetadata) -> int:
 
 
 def write_metadata(metadata: TableMetadata, io: FileIO, location: str) -> None:
-    """Write a table's metadata file."""
+    """Write a table's metadata file. PyIceberg makes new tables without the first id of a row."""
+    if isinstance(metadata, TableMetadataV3) and metadata.next_row_id is None:
+        metadata = metadata.model_copy(update={"next_row_id": 0})
     body = Compressor.get_compressor(location).bytes_compressor()(dump_metadata(metadata).encode())
     with io.new_output(location).create() as output:
         output.write(body)

@@ -16,7 +16,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.io import FileIO
-from pyiceberg.table import Table
+from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
 
@@ -25,6 +25,7 @@ from lakewriter.commit.backoff import Backoff
 from lakewriter.commit.iceberg.catalog_errors import check_region, explain_errors, explain_limits
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
 from lakewriter.commit.iceberg.file_io import find_marked
+from lakewriter.commit.iceberg.format3 import VERSION
 from lakewriter.commit.iceberg.iceberg_catalogs import LostRace, UnclearCommit, open_catalog
 from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.manifests import read_live_entries
@@ -46,7 +47,6 @@ SLACK: Final = timedelta(hours=1)
 """How far the clocks of two machines may differ."""
 
 PROPERTIES: Final = {
-    "format-version": "2",
     "write.parquet.compression-codec": "zstd",
     # Small loads leave many small manifests and many versions of the metadata.
     "commit.manifest-merge.enabled": "true",
@@ -108,6 +108,7 @@ class IcebergTable:
         """Load the table, or create it with these columns where there is none."""
         existing = self.load()
         if existing is not None:
+            self.require_version(existing)
             return existing
         self._make_namespace()
         self._written.clear()
@@ -116,12 +117,27 @@ class IcebergTable:
         spec = make_partition_spec(columns, partition)
         with explain_errors(self.action.service, self._clients, f"create table {self.name}"):
             try:
-                made = self._catalog.create_table(self._identifier, columns, location, spec, properties=PROPERTIES)
+                properties = {TableProperties.FORMAT_VERSION: str(self.action.format_version)} | PROPERTIES
+                made = self._catalog.create_table(self._identifier, columns, location, spec, properties=properties)
+                if made.format_version >= VERSION:
+                    # The library's own object lacks what was written for it.
+                    made = self._catalog.load_table(self._identifier)
             except TableAlreadyExistsError:
                 made = self._catalog.load_table(self._identifier)
                 self._delete_unless_committed(self._written, made)
         check_region(made, self.action.service, self._clients.access)
         return made
+
+    def require_version(self, table: Table) -> None:
+        """Raise ``SCHEMA_INCOMPATIBLE`` where the table has a lower format version than the file asks for."""
+        asked = self.action.format_version
+        if table.format_version < asked:
+            raise SchemaIncompatibleError(
+                f"Iceberg table {self.name} has format version {table.format_version}, and 'format_version' asks for "
+                f"{asked}; a load upgrades no table.",
+                remedy=f"Upgrade it, which cannot be taken back (Spark: ALTER TABLE {self.name} SET TBLPROPERTIES "
+                f"('format-version'='{asked}')), or leave 'format_version' out.",
+            )
 
     def _make_namespace(self) -> None:
         properties = {}

@@ -14,7 +14,7 @@ from lakewriter.commit.change_count import list_pipelines, read_count, require_c
 from lakewriter.commit.iceberg.glue_optimizers import Upkeep
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable, drop_history
-from lakewriter.commit.iceberg.merge import describe_read, require_mergeable
+from lakewriter.commit.iceberg.merge import LOWEST, describe_read, require_mergeable
 from lakewriter.commit.iceberg.obstacles import list_identifiers, require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
 from lakewriter.commit.iceberg.snapshot_presence import gives_up
@@ -96,10 +96,12 @@ class IcebergTargetTable:
         """Say what ``prepare`` would do, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it cannot."""
         name, action = self._table.name, self._table.action
         if self._existing is None:
-            where = f" at {action.location}" if action.location else ""
+            version = f" of format version {action.format_version}" if action.format_version > LOWEST else ""
+            where = version + (f" at {action.location}" if action.location else "")
             how = f", partitioned by {', '.join(map(str, partition))}" if partition else ""
             upkeep = self._upkeep.describe(None) if self._upkeep else []
             return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}", *upkeep]
+        self._table.require_version(self._existing)
         self._check_partitions(self._existing, partition)
         require_writable(self._existing, schema, self._table.find_bucket(self._existing), name, self._keys)
         before = {field.name: field for field in self._existing.schema().fields}

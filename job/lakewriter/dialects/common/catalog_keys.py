@@ -1,12 +1,12 @@
-"""The keys ``catalog_account`` and ``projection``: whose Glue Data Catalog has the tables, and how Athena finds their
-partitions."""
+"""The keys ``catalog_account``, ``format_version`` and ``projection``: whose Glue Data Catalog has the tables, which
+version of Iceberg they are made with, and how Athena finds their partitions."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
 
 from lakewriter.dialects.common.faults import FaultError
 from lakewriter.dialects.common.maintenance_keys import MaintenanceEntry
-from lakewriter.spec.catalogs import GlueCatalog
+from lakewriter.spec.catalogs import HIGHEST_OF_ATHENA, FormatVersion, GlueCatalog, IcebergCatalog
 from lakewriter.spec.readers import ReaderName
 from lakewriter.spec.specification import Spec
 
@@ -32,6 +32,22 @@ def place_catalog(account: str | None, spec: Spec, maintenance: MaintenanceEntry
             f"'catalog_account' is {account}.", remedy="Leave it out, and have that account set them.",
         )  # fmt: skip
     return spec.model_copy(update={"access": spec.access.model_copy(update={"catalog_account": account})})
+
+
+def choose_format(version: FormatVersion | None, spec: Spec, readers: Sequence[ReaderName]) -> Spec:
+    """Make new Iceberg tables with the format version that the file gives; a fault where its readers do not read it."""
+    if version is None:
+        return spec
+    if not isinstance(spec.catalog, IcebergCatalog):
+        raise FaultError(
+            ("format_version",), "it is for Iceberg tables, and these are files.", remedy="Leave it out.",
+        )  # fmt: skip
+    if version > HIGHEST_OF_ATHENA and "athena" in readers:
+        raise FaultError(
+            ("format_version",), f"Athena reads no tables of format version {version}, and 'readers' names it.",
+            remedy="Leave it out: the tables then have version 2.",
+        )  # fmt: skip
+    return spec.model_copy(update={"catalog": spec.catalog.model_copy(update={"format_version": version})})
 
 
 _EARLY: Final = (
