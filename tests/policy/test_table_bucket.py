@@ -43,7 +43,8 @@ WHO: list[tuple[Who, list[str]]] = [
     (Who.JOB, LOAD),
     (Who.LOADER, LOAD),
     (Who.READER, READ),
-    (Who.OPERATOR, ["getConfig", "loadTable", "tableExists", "GetObject", "HeadObject"]),
+    # `lakewriter abandon` aborts what the load left.
+    (Who.OPERATOR, ["getConfig", "loadTable", "tableExists", "GetObject", "HeadObject", "AbortMultipartUpload"]),
 ]
 
 

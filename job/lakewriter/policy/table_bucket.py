@@ -80,8 +80,9 @@ def allow_loader(spec: Spec) -> list[Statement]:
 
 
 def allow_operator(spec: Spec) -> list[Statement]:
-    """Allow reading the file's tables, to compare them with what was loaded."""
-    return _allow(spec, _READS, _list_own(spec), "Read")
+    """Allow reading the file's tables, to compare them with what was loaded, and aborting the uploads of a load that is
+    abandoned: that is an action with writing objects, while no table is made or changed without others."""
+    return _allow(spec, (*_READS, "AbortMultipartUpload"), _list_own(spec), "Read")
 
 
 def allow_reader(spec: Spec, deployment: Deployment, party: Party) -> list[Statement]:
