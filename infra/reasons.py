@@ -221,6 +221,10 @@ REASONS: Final[Mapping[str, Reason]] = {
         "To have Glue maintain the tables as maintenance in lake.yaml says, and to check that it does.",
         "Tables are this pipeline's by their names; names that merely begin alike do not match.",
     ),
+    "ListTables": Reason(
+        "To leave files of other tables alone when orphan files are deleted.",
+        "Glue lists all tables of a database or none: maintenance.delete_orphans_days is set.",
+    ),
     "PassOptimizerRole": Reason("Glue's optimizers work with this role and with no other."),
     "MaintainTables": Reason(
         "To commit what an optimizer has done to a table.",

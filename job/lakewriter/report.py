@@ -181,7 +181,27 @@ class CompactCounts(Counts):
         return self.dropped
 
 
-COUNTS: Final[Mapping[str, type[Counts]]] = {"merge": MergeCounts, "compact": CompactCounts}
+class ExpireCounts(Counts):
+    """The work of an expiry: ``snapshots``, and ``refs`` such as tags, left a table, and then ``files`` that no other
+    snapshot has, of ``bytes`` as far as manifests say. A process that goes on where another one was killed counts the
+    files that it has deleted itself."""
+
+    field = "expired"
+    are_of_loaded = False
+
+    snapshots: int = 0
+    refs: int = 0
+    files: int = 0
+    bytes: int = 0
+
+    def describe(self) -> str:
+        """Return the counts in words."""
+        refs = f" and {format_count(self.refs, 'ref')}" if self.refs else ""
+        left = f"{format_count(self.snapshots, 'snapshot')}{refs} expired"
+        return f"{left}, {format_count(self.files, 'file')} deleted ({format_size(self.bytes)})"
+
+
+COUNTS: Final[Mapping[str, type[Counts]]] = {"merge": MergeCounts, "compact": CompactCounts, "expire": ExpireCounts}
 """The counts of each kind of change that has any."""
 
 
@@ -285,6 +305,8 @@ class TableReport(TableFigures):
     """True for a full refresh: its files are all that the table had after it."""
     compacted: CompactCounts | None = None
     """The work of a compaction, which loads no rows."""
+    expired: ExpireCounts | None = None
+    """The work of an expiry, likewise."""
     abandoned: Literal["before_catalog", "without_intent"] | None = None
     """Set where a person gave the change up when its files were visible, so that its catalog may lack it. Without its
     intent its rows are not known either."""

@@ -6,7 +6,7 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.receipt import Cursor, Receipt
 from lakewriter.records.actions import FilesAction
 from lakewriter.records.changes import KINDS, Kind
-from lakewriter.records.facets import CompactIntent, MergeIntent, Switch
+from lakewriter.records.facets import CompactIntent, ExpireIntent, MergeIntent, Switch
 from lakewriter.spec.access import Access
 
 _OF_KIND: Final[dict[str, dict[str, Any]]] = {
@@ -14,6 +14,7 @@ _OF_KIND: Final[dict[str, dict[str, Any]]] = {
     "replace_partitions": {"switch": Switch(before=0, after=1)},
     "merge": {"merge": MergeIntent(keys=("id",), order_by=())},
     "compact": {"compact": CompactIntent(snapshot=1, sequence=1, groups=())},
+    "expire": {"expire": ExpireIntent(now=2, before=1, keep=1, snapshots=())},
 }
 
 

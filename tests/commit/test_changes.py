@@ -16,7 +16,7 @@ from lakewriter.records.facets import CompactIntent, MergeIntent, Quarantine, Re
 from lakewriter.records.fold.closing import Close, CloseBlindly, choose_last_job
 from lakewriter.records.fold.steps import fold
 from lakewriter.records.state import LOADED_AGAIN, DroppedPartition, Generation, Retiring, TableState, Undone
-from lakewriter.report import COUNTS, CompactCounts, Counts, MergeCounts, TableReport
+from lakewriter.report import COUNTS, CompactCounts, Counts, ExpireCounts, MergeCounts, TableReport
 from lakewriter.spec.load_ids import JOB_IDS, is_id_of_load
 from tests.commit.intents import intent
 
@@ -120,6 +120,7 @@ COUNTED = [
     ({"kind": "merge"}, MergeCounts(late=3), {"rows": 3, "merged": MergeCounts(late=3)}),
     ({"kind": "compact"}, None, {"rows": 0, "compacted": CompactCounts()}),
     ({"kind": "compact"}, CompactCounts(rows=3), {"rows": 0, "compacted": CompactCounts(rows=3)}),
+    ({"kind": "expire"}, ExpireCounts(files=3), {"rows": 0, "expired": ExpireCounts(files=3)}),
 ]
 
 
@@ -127,7 +128,7 @@ COUNTED = [
 def test_a_report_has_the_counts_of_its_kind(of: dict[str, Any], counts: Counts | None, fields: dict[str, Any]):
     report = intent(OWN, receipts=(THREE_ROWS,), **of).make_report(counts=counts)
     assert {name: getattr(report, name) for name in fields} == fields
-    assert report.counts == fields.get("merged", fields.get("compacted"))
+    assert report.counts == next((value for name, value in fields.items() if name != "rows"), None)
 
 
 WORK = [
@@ -179,6 +180,7 @@ GO_ON = [
     ({"kind": "refresh"}, 2),
     ({"kind": "undo", "undoes": UndoneLoad(job_id="b", attempt="A", files=1, rows=1, reason="r", next="b.r2")}, 2),
     ({"kind": "compact", "job_id": "compact.s.t.4"}, 3),
+    ({"kind": "expire", "job_id": "expire.s.t.4"}, 3),
 ]
 
 

@@ -244,15 +244,20 @@ MISTAKES = [
      "lake.yaml:11: keep_loads_days: 0: expected at least 1."]),
     (S, "deployment:\n", "maintenance: {compact: true}\ndeployment:\n", [
      "lake.yaml:11: maintenance.compact: 'compact' is done by Glue's optimizers; expected 'optimizer_role', the role "
-     "they take, or 'by: run'."]),
-    (S, "deployment:\n", "maintenance: {by: glue, optimizer_role: nyc, delete_orphans_days: 4}\ndeployment:\n", [
-     "lake.yaml:11: maintenance.by: 'by' is 'glue', whose optimizers compact; expected 'compact: true'."]),
+     "they take, or 'by: run' or 'by: command'."]),
+    (S, "deployment:\n", "maintenance: {by: glue, expire_snapshots_days: 5}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.by: 'by' is 'glue'; expected 'optimizer_role', the role that its optimizers take."]),
     (S, "deployment:\n", "maintenance: {by: glue, compact: true}\ndeployment:\n", [
      "lake.yaml:11: maintenance.compact: 'compact' is done by Glue's optimizers; expected 'optimizer_role', the role "
      "they take."]),
-    (S, "deployment:\n", "maintenance: {by: command, compact: true}\ndeployment:\n", [
-     "lake.yaml:11: maintenance.compact: 'compact' lets Glue or a run compact, and 'by: command' leaves it to "
-     "'lakewriter compact'; expected one of them."]),
+    (S.replace("  s3_path_prefix: data\n", "  table_format: ICEBERG\n"), "deployment:\n",
+     "maintenance: {by: service}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.by: 'service' leaves the upkeep to Amazon S3 Tables, and these tables are in another "
+     "catalog. Set 'by: glue', 'by: run' or 'by: command'."]),
+    (S.replace("  s3_path_prefix: data\n", "  table_format: ICEBERG\n"), "deployment:\n",
+     "maintenance: {by: command, delete_orphans_days: 30}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.delete_orphans_days: 30 is too few: an upload of a load may be completed for 30 days "
+     "(deployment.abort_incomplete_uploads_days), and is as old as its beginning; expected 31 or more."]),
     (S, "deployment:\n", "maintenance: {by: run, compact: false}\ndeployment:\n", [
      "lake.yaml:11: maintenance.by: 'by' is 'run', which compacts, and 'compact' is false; expected one of them."]),
     (S, "deployment:\n", "maintenance: {every: 1 hour}\ndeployment:\n", [
@@ -266,7 +271,7 @@ MISTAKES = [
     (S.replace("  s3_path_prefix: data\n", "  table_format: ICEBERG\n"), "deployment:\n",
      "maintenance: {by: run}\ndeployment:\n", [
      "lake.yaml:11: maintenance.by: 'run' lets a continuous run compact between its batches, and this file has no "
-     "'checkpoint' for one. Set checkpoint, or leave 'by' out and schedule 'lakewriter compact'."]),
+     "'checkpoint' for one. Set checkpoint, or 'by: command' and schedule 'lakewriter maintain'."]),
     (S, "deployment:\n", "maintenance: {delete_orphans_days: 2}\ndeployment:\n", [
      "lake.yaml:11: maintenance.delete_orphans_days: 2: expected at least 3."]),
     (S, "deployment:\n", "maintenance: {optimizer_role: nyc}\ndeployment:\n", [

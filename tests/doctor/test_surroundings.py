@@ -67,7 +67,7 @@ def test_pending_loads(aws: StrictAws, bucket: str, state: Any, status: str, cod
 MERGED: list[tuple[Maintenance | None, tuple[str, str, str]]] = [
     # who compacts by the file, and what is said of a table that is merged by key
     (
-        Maintenance(compact=True, optimizer_role="optimizer"),
+        Maintenance(by="glue", compact=True, optimizer_role="optimizer"),
         ("ok", "Glue compacts nyc_public.flights, and removes files with deletes.", "Nothing to do."),
     ),
     (
@@ -80,7 +80,8 @@ MERGED: list[tuple[Maintenance | None, tuple[str, str, str]]] = [
             "warning",
             "each merge of nyc_public.flights leaves files with deletes, which slow readers down and which nothing "
             "removes.",
-            "Set maintenance: {compact: true, optimizer_role: NAME}. Or: Schedule 'lakewriter compact LAKE TABLE'.",
+            "Set maintenance: {compact: true, optimizer_role: NAME}. Or: Set maintenance: {by: command, compact: true}"
+            ", and schedule 'lakewriter maintain LAKE'.",
         ),
     ),
 ]

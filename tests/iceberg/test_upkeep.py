@@ -26,6 +26,7 @@ from tests.support.server import StrictAws
 ROWS = pa.table({"id": [1, 2]})
 ROLE = "arn:aws:iam::123456789012:role/data/nyc-optimizers"
 ALL = Maintenance(
+    by="glue",
     expire_snapshots_days=5,
     keep_snapshots=2,
     compact=True,
@@ -49,7 +50,7 @@ CASES = [
     # maintenance, properties of the table, optimizers by type
     (ALL, EXPIRE, {"retention": TOLD | RETENTION, "compaction": TOLD, "orphan_file_deletion": TOLD | ORPHANS}),
     (Maintenance(expire_snapshots_days=5, keep_snapshots=2), EXPIRE, {}),
-    (Maintenance(compact=True, optimizer_role=ROLE), {}, {"compaction": TOLD}),
+    (Maintenance(by="glue", compact=True, optimizer_role=ROLE), {}, {"compaction": TOLD}),
     (Maintenance(), {}, {}),
     (None, {}, {}),
 ]

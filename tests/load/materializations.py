@@ -17,8 +17,8 @@ from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.errors import LakeError
 from lakewriter.naming import ControlKeys
-from lakewriter.operate.compaction import compact_between_batches as compact
 from lakewriter.operate.planning import PlannedTable, plan
+from lakewriter.operate.upkeep import BETWEEN_BATCHES
 from lakewriter.records.state import ANEW
 from lakewriter.run.continuous import run_continuously
 from lakewriter.run.continuous_metrics import MinuteMetrics
@@ -118,7 +118,7 @@ class Running:
         clients = Clients(self.spec.access)
         spark = self._spark
         self.ended = run_continuously(
-            self.spec, clients=clients, spark=lambda: spark, watch=self, stop=self.stop, compact=compact
+            self.spec, clients=clients, spark=lambda: spark, watch=self, stop=self.stop, upkeep=BETWEEN_BATCHES
         )
 
     def step(self, table: TableSpec, step: str, detail: str) -> None:

@@ -17,7 +17,7 @@ from lakewriter.commit.control import Control
 from lakewriter.commit.resets import begin_backfill
 from lakewriter.errors import SourceFailedError
 from lakewriter.naming import ControlKeys
-from lakewriter.operate.compaction import compact_between_batches as compact
+from lakewriter.operate.upkeep import BETWEEN_BATCHES
 from lakewriter.receipt import Batch
 from lakewriter.run import continuous_table
 from lakewriter.run.continuous import run_continuously
@@ -106,7 +106,9 @@ def test_a_signal_while_spark_starts_ends_the_run(wiki):
 
     watch, stop = Running(wiki.spec, wiki._spark), threading.Event()
     clients = Clients(wiki.spec.access)
-    status, error = run_continuously(wiki.spec, clients=clients, spark=start, watch=watch, stop=stop, compact=compact)
+    status, error = run_continuously(
+        wiki.spec, clients=clients, spark=start, watch=watch, stop=stop, upkeep=BETWEEN_BATCHES
+    )
     assert (status.state, status.tables["changes"].failures, error) == ("stopped", 0, None)
 
 
@@ -351,7 +353,7 @@ def test_the_status_is_written_while_a_source_is_looked_through(tmp_path, aws, b
         raise SourceFailedError("a test")
 
     clients = Clients(run.spec.access)
-    ended = run_continuously(run.spec, clients=clients, spark=spark, watch=run, stop=run.stop, compact=compact)
+    ended = run_continuously(run.spec, clients=clients, spark=spark, watch=run, stop=run.stop, upkeep=BETWEEN_BATCHES)
     assert (ended[0].state, str(ended[1])) == ("failed", "SOURCE_FAILED: a test")
 
 

@@ -15,7 +15,7 @@ from lakewriter.errors import (
     SourceUnreachableError,
     WorkerDiedError,
 )
-from lakewriter.operate.compaction import compact_between_batches as compact
+from lakewriter.operate.upkeep import BETWEEN_BATCHES
 from lakewriter.run import continuous_table
 from lakewriter.run.continuous import run_continuously
 from tests.load.materializations import Materialization, Running, binding
@@ -53,7 +53,7 @@ def test_outages_have_no_limit(tmp_path, aws, bucket, quick, error, times, resta
         spark=spark,
         watch=run,
         stop=run.stop,
-        compact=compact,
+        upkeep=BETWEEN_BATCHES,
     )
     assert (ended.state, len(asked)) == ("failed", restarts + 1)
     assert str(said).endswith("the end" if restarts == times else "a")

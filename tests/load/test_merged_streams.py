@@ -284,7 +284,7 @@ def test_documents_of_a_collection(tmp_path, aws, bucket, spark):
 
 
 @pytest.mark.parametrize(
-    ("fails", "step"), [(False, "compacted: "), (True, "note: not compacted; tried again in 1 s: ")]
+    ("fails", "step"), [(False, "compacted: "), (True, "note: its upkeep failed; tried again in 1 s: ")]
 )
 def test_a_run_compacts(tmp_path, aws, bucket, spark, fails, step, monkeypatch):
     """Between its batches, when it is time; a compaction that fails ends nothing."""

@@ -74,6 +74,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "replay": Kind(undo="replayed"),
     "merge": Kind(is_certain=True, compact="done"),
     "compaction": Kind(is_certain=True, undo="earlier", compact="twice"),
+    "expiry": Kind(is_certain=True, undo="earlier", compact="done"),
     "micro-batch": Kind(),
 }
 

@@ -122,6 +122,15 @@ def test_the_job_sets_optimizers_and_passes_their_role_alone(tmp_path: Path) -> 
     ]
 
 
+def test_the_job_lists_tables_where_it_deletes_orphans(tmp_path: Path) -> None:
+    """Glue asks for all tables of the database."""
+    top = {"maintenance": {"by": "command", "delete_orphans_days": 31}}
+    listed = [OWN_TABLES[0], *(arn for arn in OWN_TABLES if ":database/" in arn)]
+    every = [arn.replace(":database/", ":table/") + "/*" for arn in listed[1:]]
+    (_, _, found) = make_maintained(tmp_path, Who.JOB, **top)["Glue"]["Statement"]
+    assert found == statement("ListTables", ["glue:GetTables"], [*listed, *every])
+
+
 NO_OPTIMIZERS = [
     # without a role nobody sets optimizers, and nobody is passed
     {"maintenance": {"expire_snapshots_days": 5}},

@@ -12,7 +12,7 @@ import yaml
 from lakewriter.aws import Clients
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import EndpointUnreachableError, LakeError, SourceFailedError
-from lakewriter.operate.compaction import compact_between_batches as compact
+from lakewriter.operate.upkeep import BETWEEN_BATCHES
 from lakewriter.run.continuous import run_continuously
 from tests.commit.memory import Memory, World
 from tests.load.materializations import DESTINATION, binding
@@ -90,7 +90,7 @@ def test_a_dead_endpoint_is_waited_for(tmp_path, monkeypatch, key, back, end, tr
             spark=spark,
             watch=Silent(),
             stop=cast(threading.Event, clock),
-            compact=compact,
+            upkeep=BETWEEN_BATCHES,
         )[1]
     except EndpointUnreachableError as error:
         ended = error

@@ -32,7 +32,7 @@ from tests.simulation.books import (
 from tests.simulation.bucket import Bucket, Change, Stored
 from tests.simulation.failures import WITHDRAWN
 from tests.simulation.glue import Catalog
-from tests.simulation.iceberg import list_delete_files, metadata_of
+from tests.simulation.iceberg import list_delete_files, list_needed, metadata_of
 from tests.simulation.merged import MergedAuditor
 from tests.simulation.quarantine_audit import QuarantineAuditor
 from tests.simulation.readers import Readers
@@ -101,6 +101,27 @@ class Auditor:
             self._judge_switches([own for own in self.places if own.latest == change.key])
         elif "/metadata/" not in change.key:
             self._data_changed(change)
+        else:
+            self._metadata_changed(change)
+
+    def _metadata_changed(self, change: Change) -> None:
+        if change.after is None:
+            self._judge_needed(change.key)
+        elif change.key.endswith(".metadata.json"):
+            for snapshot in parsed(change.after).get("snapshots", ()):
+                self.merged.snapshots.setdefault(snapshot["snapshot-id"], snapshot)
+
+    def _judge_needed(self, key: str) -> None:
+        """Judge an object that is deleted: none that a snapshot, a branch, a tag or the metadata's log names goes."""
+        for place in self.places:
+            if place.catalog == "iceberg" and key.startswith(f"{place.path}/"):
+                if key in list_needed(self.catalog, self.bucket, place.names) and key not in self.spoiled:
+                    self.find(f"{place.pipeline}/{place.table}: deleted, and its table's metadata name it: {key}")
+                pending = pending_of(self.bucket.objects, place)
+                if not pending or pending["phase"] != "uploaded" or is_compaction(pending["job_id"]):
+                    continue
+                if key in {own["key"] for own in receipts_of(self.bucket.objects, place, pending) or ()}:
+                    self.find(f"{place.pipeline}/{place.table}: deleted, and a pending intent names it: {key}")
 
     def _state_changed(self, place: Place, change: Change) -> None:
         if change.after is None:
@@ -247,6 +268,7 @@ class Auditor:
         if change.after is None and change.key in self.strangers:
             self.find(f"stranger's object deleted: {change.key}")
         if change.after is None and change.before is not None:
+            self._judge_needed(change.key)
             self.merged.judge_deleted(self.places, change.key, change.before)
             self._data_deleted(change.key, change.before)
         load = change.after.metadata.get(LOAD, "") if change.after is not None else ""
@@ -264,17 +286,25 @@ class Auditor:
                 continue
             if not self._is_committed(place, key):
                 continue
-            pending = pending_of(self.bucket.objects, place)
-            if place.refreshes:
-                self._refresh_deleted(place, key, job)
-                continue
-            if job in self.books[place.state].undone or pending.get("job_id") == f"undo.{job}":
-                continue
-            others = is_undo(pending.get("job_id", ""))
-            if not pending or others or pending["phase"] != "uploaded" or self._missing(place, pending):
-                self.find(f"{place.pipeline}/{place.table}: object of load {job} deleted too early: {key}")
-            if f"{QUARANTINE}/" in key:
-                self.quarantines.deleted(place, key, before)
+            if place.catalog == "iceberg" and f"{QUARANTINE}/" not in key:
+                # What its metadata name is judged for every object.
+                self.merged.expired[key] = before
+            else:
+                self._committed_deleted(place, key, before)
+
+    def _committed_deleted(self, place: Place, key: str, before: Stored) -> None:
+        _, job, _ = before.metadata[LOAD].split("/")
+        pending = pending_of(self.bucket.objects, place)
+        if place.refreshes:
+            self._refresh_deleted(place, key, job)
+            return
+        if job in self.books[place.state].undone or pending.get("job_id") == f"undo.{job}":
+            return
+        others = is_undo(pending.get("job_id", ""))
+        if not pending or others or pending["phase"] != "uploaded" or self._missing(place, pending):
+            self.find(f"{place.pipeline}/{place.table}: object of load {job} deleted too early: {key}")
+        if f"{QUARANTINE}/" in key:
+            self.quarantines.deleted(place, key, before)
 
     def _is_committed(self, place: Place, key: str) -> bool:
         """Whether a committed load's object is the table's, and no file with deletes of a try that lost the race."""
@@ -422,9 +452,8 @@ class Auditor:
                 continue
             if attempt and report["attempt"] != attempt:
                 self.find(f"{name}: report of {job} is attempt {report['attempt']}'s, committed was {attempt}")
-            objects = [
-                self.bucket.objects[key] for key in keys_of(self.bucket.objects, report) if key in self.bucket.objects
-            ]
+            whole_bucket = self.merged.expired | self.bucket.objects
+            objects = [whole_bucket[key] for key in keys_of(self.bucket.objects, report) if key in whole_bucket]
             is_kept = not place.overwrites or job == book.commits[-1][0] or ".s" in book.commits[-1][0]
             # A process that sleeps for longer than records are kept writes the report anew, which names receipts that
             # are cleared away.

@@ -97,8 +97,8 @@ def is_undo(job: str) -> bool:
 
 
 def is_compaction(job: str) -> bool:
-    """Whether a job id is a compaction's own."""
-    return job.startswith("compact.")
+    """Whether a job id is that of an upkeep, which changes no rows: of a compaction or an expiry."""
+    return job.startswith(("compact.", "expire."))
 
 
 def is_replay(job: str) -> bool:

@@ -15,6 +15,7 @@ from lakewriter.errors import LakeError
 from lakewriter.operate import rebuild as rebuilding
 from lakewriter.operate import repair
 from lakewriter.operate.compaction import Compaction
+from lakewriter.operate.expiry import Expiry
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
@@ -23,7 +24,7 @@ from lakewriter.records.state import TableState
 from lakewriter.run import prepare as preparing
 from lakewriter.run.loader import load
 from lakewriter.spec.expectations import Range
-from lakewriter.spec.load_ids import make_compaction_job_id
+from lakewriter.spec.load_ids import make_compaction_job_id, make_expiry_job_id
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.bucket import Bucket
@@ -100,6 +101,7 @@ LAKES: Final[Mapping[str, Callable[[], Lake]]] = {
     "replay": lambda: _make(_supaflow(), _QUARANTINE),
     "merge": _make_merged,
     "compaction": _make_merged,
+    "expiry": _make_merged,
     "micro-batch": lambda: make_lake("batches", "flights", _ESTUARY, [_BINDING], checkpoint="checkpoint"),
 }
 """A pipeline of one table for each kind of change."""
@@ -178,6 +180,8 @@ class Drill:
             return self._replayed
         if self.kind == "compaction":
             return make_compaction_job_id(self.table.id, 3)
+        if self.kind == "expiry":
+            return make_expiry_job_id(self.table.id, 4)
         return "undo.b" if self.kind.startswith("undo") else "b"
 
     @property
@@ -185,7 +189,7 @@ class Drill:
         """The load that an undo takes back."""
         if self.kind == "replay":
             return "a"
-        return "b" if self.kind == "compaction" else self.job_id.removeprefix("undo.")
+        return {"compaction": "b", "expiry": "c"}.get(self.kind) or self.job_id.removeprefix("undo.")
 
     def read_state(self) -> TableState | None:
         """The table's state."""
@@ -195,8 +199,10 @@ class Drill:
     def prepare(self) -> None:
         """What is committed before the change."""
         self.change("a") if self.kind != "micro-batch" else self.change()
-        if self.kind.startswith("undo") or self.kind == "compaction":
+        if self.kind.startswith("undo") or self.kind in {"compaction", "expiry"}:
             self.change("b")
+        if self.kind == "expiry":
+            self.change("c")
 
     def change(self, job: str | None = None, *, kill: Callable[[list[Call]], bool] = lambda _: False) -> str:
         """Load ``job``, or without it make the change of the drill, in a process that dies before the call of which
@@ -243,6 +249,9 @@ class Drill:
             return self.replay(clients)
         if job is None and self.kind == "compaction":
             return self.compact(clients)
+        if job is None and self.kind == "expiry":
+            report = Expiry(pipeline, self.table, days=-1, keep=1).run()
+            return "done" if report is not None else "nothing"
         if self.kind == "micro-batch":
             return self._stream(clients)
         return self._load(self.lake.spec, job or "b", clients)

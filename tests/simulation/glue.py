@@ -114,6 +114,22 @@ class Glue:
 
         return self._call("GetTable", f"{DatabaseName}.{Name}", apply)
 
+    def get_paginator(self, operation: str) -> Any:
+        """Of the tables of a database."""
+        assert operation == "get_tables"
+
+        def paginate(*, DatabaseName: str) -> Any:  # noqa: N803
+            def apply() -> Any:
+                tables = self._catalog.tables.items()
+                shown = [
+                    table.content | {"Name": name} for (database, name), table in tables if database == DatabaseName
+                ]
+                return {"TableList": copy.deepcopy(shown)}
+
+            return [self._call("GetTables", DatabaseName, apply)]
+
+        return SimpleNamespace(paginate=paginate)
+
     def create_table(self, *, DatabaseName: str, TableInput: Mapping[str, Any]) -> Any:  # noqa: N803
         """See Glue."""
         name = (DatabaseName, TableInput["Name"])

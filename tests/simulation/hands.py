@@ -16,11 +16,14 @@ from lakewriter.naming import ControlKeys
 from lakewriter.operate import rebuild as rebuilding
 from lakewriter.operate import repair
 from lakewriter.operate.compaction import Compaction
+from lakewriter.operate.expiry import Expiry
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.undo import Undo
 from lakewriter.operate.undo_plan import Choices
+from lakewriter.operate.upkeep import TableMaintenance
 from lakewriter.operate.verification import verify
 from lakewriter.shape.cursor import parse_cursor
+from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import Place, parsed
 from tests.simulation.lakes import Lake
@@ -72,6 +75,10 @@ class Hands:
     def draw_compaction(self, lake: Lake) -> Callable[[], None]:
         """Compact each table."""
         return self._carefully(lambda: self._compact(lake))
+
+    def draw_upkeep(self, lake: Lake) -> Callable[[], None]:
+        """Expire the snapshots of each table, however young, and delete its orphans."""
+        return self._carefully(lambda: self._keep_up(lake))
 
     def _carefully(self, act: Callable[[], Any]) -> Callable[[], None]:
         """Do it, and now and then once more, as a person does who has not seen how it ended."""
@@ -161,6 +168,18 @@ class Hands:
                 self.world.met["compacted"] += 1
                 self.world.met["compacted: dropped"] += bool(report.compacted.dropped)
                 self.simulation.network.note(f"{self.simulation.process} compacted: {report.compacted.describe()}")
+
+    def _keep_up(self, lake: Lake) -> None:
+        clients, rules = SimulatedClients(lake.spec.access, self.simulation), Maintenance(delete_orphans_days=31)
+        pipeline = Pipeline.open(lake.spec.model_copy(update={"maintenance": rules}), clients)
+        for table in lake.spec.tables:
+            report = Expiry(pipeline, table, days=-1, keep=self._chance.choice([1, 1, 2])).run()
+            if report is not None and report.expired is not None:
+                self.world.met["expired"] += 1
+                self.world.met["expired: files"] += bool(report.expired.files)
+                self.simulation.network.note(f"{self.simulation.process} expired: {report.expired.describe()}")
+            orphans = TableMaintenance(pipeline, 2**30).run(table).orphans
+            self.world.met["orphans"] += bool(orphans and orphans.entries)
 
     def _reset(self, lake: Lake, value: int | None = None) -> None:
         """Take the cursors away, or set them to a value."""

@@ -192,6 +192,7 @@ class History:
         if self.undos.are_some:
             self.undos.spawn(lakes, names, spread * 2)
         self.undos.spawn_compactions(lakes, spread * 2)
+        self.undos.spawn_upkeep(lakes, spread * 2)
         self.replays.spawn(lakes, spread * 2)
         self.losses.spawn(lakes, spread * 2)
         self.simulation.scheduler.run()

@@ -5,7 +5,7 @@ See: https://iceberg.apache.org/spec/
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -82,10 +82,28 @@ def list_delete_files(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -
     }
 
 
-def list_ancestors(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> list[dict[str, Any]]:
-    """The current snapshot and those that it follows, the oldest first."""
+def list_needed(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> set[str]:
+    """The keys of all that the table's metadata name: metadata files, and what each snapshot has. What is gone is named
+    all the same."""
+    metadata = metadata_of(catalog, bucket, name)
+    if metadata is None:
+        return set()
+    needed = {key_of(catalog.tables[name].content["Parameters"]["metadata_location"])}
+    needed |= {key_of(entry["metadata-file"]) for entry in metadata.get("metadata-log", ())}
+    needed |= {key_of(snapshot["manifest-list"]) for snapshot in metadata["snapshots"]}
+    lists = (bucket.objects.get(key_of(snapshot["manifest-list"])) for snapshot in metadata["snapshots"])
+    manifests = {key_of(one["manifest_path"]) for stored in lists if stored for one in _records(stored.body)}
+    read = (bucket.objects.get(key) for key in manifests)
+    entries = (entry for stored in read if stored for entry in _records(stored.body))
+    return needed | manifests | {key_of(own["data_file"]["file_path"]) for own in entries if own["status"] != REMOVED}
+
+
+def list_ancestors(
+    catalog: Catalog, bucket: Bucket, name: tuple[str, str], seen: Mapping[int, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The current snapshot and those that it follows, the oldest first; expired ones as they were ``seen``."""
     metadata, ancestors = metadata_of(catalog, bucket, name) or {}, list[dict[str, Any]]()
-    snapshots = {own["snapshot-id"]: own for own in metadata.get("snapshots", ())}
+    snapshots = {own["snapshot-id"]: own for own in metadata.get("snapshots", ())} | dict(seen)
     current = metadata.get("current-snapshot-id")
     while current in snapshots:
         ancestors.insert(0, snapshots[current])

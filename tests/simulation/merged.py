@@ -15,7 +15,7 @@ from tests.simulation.books import LOAD, Book, MergeRule, Place, is_compaction, 
 from tests.simulation.bucket import Bucket, Stored
 from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.glue import Catalog
-from tests.simulation.iceberg import current_files, list_ancestors
+from tests.simulation.iceberg import current_files, list_ancestors, metadata_of
 from tests.simulation.source import SCHEMA, Feed, Reading, Session, Sources
 
 KEYS: Final = 2
@@ -137,13 +137,17 @@ class MergedAuditor:
     find: Callable[[str], None]
     engine: ForeignEngine | None = None
     starts: dict[str, datetime] = field(default_factory=dict)
+    snapshots: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """All that metadata ever had, as they were first written."""
+    expired: dict[str, Stored] = field(default_factory=dict)
+    """The data files of committed loads that were deleted."""
 
     def judge(self, place: Place, seen: Counter[tuple[int, int]]) -> None:
         """Judge the rows that readers see now."""
         name, rule = f"{place.pipeline}/{place.table}", place.merges
         assert rule is not None
         content, jobs, before = _Content(), list[str](), dict[str, _Content]()
-        for snapshot in list_ancestors(self.catalog, self.bucket, place.names):
+        for snapshot in list_ancestors(self.catalog, self.bucket, place.names, self.snapshots):
             summary, load = snapshot["summary"], snapshot["summary"].get("lakewriter.load")
             for key, at, row in self.engine.rows.get(snapshot["snapshot-id"], ()) if self.engine else ():
                 content.rows.setdefault(key, []).append(_Row(_make_order(rule, at, row[1]), 1, row))
@@ -172,12 +176,33 @@ class MergedAuditor:
     def judge_compaction(
         self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any], seen: Counter[tuple[int, int]]
     ) -> None:
-        """Judge a compaction that was committed: it changes no rows, and nothing that a load depends on."""
+        """Judge a compaction or an expiry that was committed: it changes no rows, and nothing that a load depends on;
+        the snapshots of the last load and before it, which its undo needs, are there."""
         changed = [name for name in ("cursor", "last_job", "sync", "undone") if before.get(name) != after.get(name)]
         counted = after.get("compactions", 0) - before.get("compactions", 0)
         if changed or counted != 1:
             self.find(f"state of {place.table}: a compaction has changed {changed}, and counts as {counted}")
-        self.judge(place, seen)
+        if place.merges is not None:
+            self.judge(place, seen)
+        there = {own["snapshot-id"] for own in (metadata_of(self.catalog, self.bucket, place.names) or {})["snapshots"]}
+        if missing := self._list_promised(place) - there:
+            self.find(f"{place.pipeline}/{place.table}: the undo of the last load needs snapshots {sorted(missing)}")
+
+    def _list_promised(self, place: Place) -> set[int]:
+        """The snapshots of the last load that is not undone, and before it."""
+        undone = set[str]()
+        for own in reversed(list_ancestors(self.catalog, self.bucket, place.names, self.snapshots)):
+            summary = own["summary"]
+            pipeline, _, rest = summary.get("lakewriter.load", "").partition("/")
+            if pipeline != place.pipeline or summary["operation"] == "replace":
+                continue
+            undoes = summary.get("lakewriter.undoes")
+            if undoes is not None:
+                undone.add(undoes)
+            elif rest.partition("/")[0] not in undone:
+                parent = own.get("parent-snapshot-id")
+                return {own["snapshot-id"], *(() if parent is None else (parent,))}
+        return set()
 
     def judge_deleted(self, places: Sequence[Place], key: str, before: Stored) -> None:
         """Judge an object that is deleted: no file of a compaction is one that readers see."""
@@ -239,7 +264,7 @@ class MergedAuditor:
     def _find_readings(self, place: Place, load: str) -> dict[int, list[int]]:
         """Find what an attempt's files have, by reading."""
         readings = dict[int, list[int]]()
-        for key, stored in self.bucket.objects.items():
+        for key, stored in (self.expired | self.bucket.objects).items():
             is_file = key.startswith(f"{place.path}/") and "/deletes-" not in key and "/metadata/" not in key
             if stored.metadata.get(LOAD) == load and is_file and not is_control(key):
                 for number, nonce in rows_of(stored.body):

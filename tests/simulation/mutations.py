@@ -11,6 +11,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 from tests.simulation.edge_mutations import EDGE_MUTATIONS
+from tests.simulation.expiry_mutations import EXPIRY_MUTATIONS
 from tests.simulation.late_mutations import LATE_MUTATIONS
 from tests.simulation.merge_mutations import MERGE_MUTATIONS
 from tests.simulation.mutation import Edit, Mutation, change, list_edits
@@ -259,6 +260,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = {
     **SHARED_MUTATIONS,
     **EDGE_MUTATIONS,
     **RECORD_MUTATIONS,
+    **EXPIRY_MUTATIONS,
     **LATE_MUTATIONS,
 }
 

@@ -38,6 +38,16 @@ class Undos:
                 delay = max(1.0, spread) * rng.random() * 2
                 self.history.spawn(self.history.hands.draw_compaction(lake), delay, lake)
 
+    def spawn_upkeep(self, lakes: list[Lake], spread: float) -> None:
+        """Expire snapshots and delete orphans, by chance of its own as well."""
+        rng = random.Random(f"upkeep of {self.history.seed}")
+        lakes = [lake for lake in lakes if lake.spec.iceberg]
+        if lakes and rng.random() < 0.5 and "upkeep" not in self.history.options.without:
+            for _ in range(rng.randint(1, 4)):
+                lake = rng.choice(lakes)
+                delay = max(1.0, spread) * rng.random() * 2
+                self.history.spawn(self.history.hands.draw_upkeep(lake), delay, lake)
+
     def compact_among_loads(self) -> None:
         """Compact tables that have loads while others load."""
         history, rng = self.history, random.Random(f"late compactions of {self.history.seed}")
@@ -45,6 +55,7 @@ class Undos:
         if not merged or rng.random() < 0.5:
             return
         self.spawn_compactions(merged, 0.5)
+        self.spawn_upkeep(merged, 0.5)
         for number in range(rng.randint(0, 2)):
             lake, job = rng.choice(merged), f"L{number}"
             if lake.is_streamed:

@@ -199,5 +199,8 @@ def _in_catalog(kind: str, path: str) -> str:
     if kind != "table":
         return f"database/{DEMO_DATABASE}" if kind == "database" else path
     table = path.rpartition("/")[2]
+    if table == "*":
+        # A call on all tables of a database; the simulator of IAM takes one of them.
+        return f"table/{DEMO_DATABASE}/EVERY"
     checked = re.sub(r"^(lakewriter_check_).*", r"\1MARK", table)
-    return f"table/{DEMO_DATABASE}/{DEMO_TABLE if checked == table and table != '*' else checked}"
+    return f"table/{DEMO_DATABASE}/{DEMO_TABLE if checked == table else checked}"

@@ -26,12 +26,15 @@ def compact_table(lake: Path, stage: str | None, name: str, budget: int, *, plan
     if as_json:
         print_json(report)
     else:
-        for line in _describe(report):
+        for line in describe_compaction(report):
             OUT.print(line, markup=False, soft_wrap=True)
+        if report.status == "planned":
+            OUT.print("Nothing was changed: without --plan it is done.")
     return EXIT_OK
 
 
-def _describe(report: CompactReport) -> Iterator[str]:
+def describe_compaction(report: CompactReport) -> Iterator[str]:
+    """Say what was done, or would be, a line for each fact."""
     if report.status == "nothing":
         yield f"{report.table}: no files are worth replacing"
     elif report.status == "planned":
@@ -40,7 +43,6 @@ def _describe(report: CompactReport) -> Iterator[str]:
         yield f"{report.table}: {files} would be replaced, by about {report.groups:,}{deletes}"
         if report.waiting:
             yield f"  {format_count(report.waiting, 'group')} of files more than --most-gib allows: call it again"
-        yield "Nothing was changed: without --plan it is done."
     else:
         yield f"{report.table}: {report.done}"
     if report.pending:

@@ -19,7 +19,7 @@ from lakewriter.run.staged_table import Progress
 from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 
-_PRINTED: Final = ("restarting", "failed", "note", "compacted")
+_PRINTED: Final = ("restarting", "failed", "note", "compacted", "expired")
 """Steps whose detail is shown whole."""
 
 

@@ -9,6 +9,7 @@ from lakewriter.cli.lazy_group import LazyGroup
 VERBS: Final = {
     "undo": "lakewriter.cli.undo_command:undo",
     "compact": "lakewriter.cli.compact_command:compact",
+    "maintain": "lakewriter.cli.maintain_command:maintain",
     "replay": "lakewriter.cli.replay_command:replay",
     "reset": "lakewriter.cli.repair_commands:reset",
     "rebuild": "lakewriter.cli.repair_commands:rebuild",
@@ -18,6 +19,7 @@ VERBS: Final = {
 PRINTED: Final = {
     "undo": ("lakewriter.cli.printed:UndoReport",),
     "compact": ("lakewriter.cli.printed:CompactReport",),
+    "maintain": ("lakewriter.cli.printed:MaintainReport",),
     "replay": ("lakewriter.report:RunReport",),
     "reset": ("lakewriter.cli.printed:MendReport",),
     "rebuild": ("lakewriter.cli.printed:MendReport",),
@@ -30,7 +32,7 @@ for."""
 @click.group(
     cls=LazyGroup,
     groups={"Commands": VERBS},
-    help=f"Undo a load, compact a table, load its bad rows or repair its state: {', '.join(VERBS)}.",
+    help=f"Undo a load, keep tables up, load bad rows or repair a state: {', '.join(VERBS)}.",
 )
 def mend() -> None:
     """Choose one of these commands, as its help describes."""

@@ -24,6 +24,8 @@ from lakewriter.spec.model import Model
 if TYPE_CHECKING:
     # It imports PyIceberg, which takes a second.
     from lakewriter.commit.iceberg.compact_groups import Choice
+    from lakewriter.commit.iceberg.orphans import Orphans
+    from lakewriter.operate.upkeep import UpkeepDone, UpkeepPlan
 
 
 class HealthReport(Model):
@@ -347,3 +349,106 @@ class CompactReport(Model):
             dropped=len(counts.dropped),
             done=counts.describe(),
         )
+
+
+class ExpiredPart(Model):
+    """The snapshots that left a table, and the ``refs``: branches and tags whose own time has passed. ``files`` of
+    ``bytes`` are those that no other snapshot has; ``undos`` are the loads that can no longer be undone."""
+
+    snapshots: int = 0
+    refs: int = 0
+    files: int = 0
+    bytes: int = 0
+    undos: tuple[str, ...] = ()
+
+
+class OrphansPart(Model):
+    """The files in a table's folders that nothing names; ``others`` are left, since they lie in folders of others."""
+
+    files: int
+    bytes: int
+    others: int
+
+
+class MaintainedTable(Model):
+    """One table in the output of ``lakewriter maintain --json``; a part that is not asked for is left out.
+
+    status         ``failed`` with ``code`` and ``message``: what came before the error is done
+    pending        the change that is finished first; known while it is planned
+    """
+
+    table: str
+    status: Literal["planned", "done", "nothing", "failed"]
+    compaction: CompactReport | None = sparse(None)
+    expiry: ExpiredPart | None = sparse(None)
+    orphans: OrphansPart | None = sparse(None)
+    pending: str | None = sparse(None)
+    code: str | None = sparse(None)
+    message: str | None = sparse(None)
+
+    @classmethod
+    def plan(cls, table_id: str, plan: "UpkeepPlan", pending: Pending | None) -> "MaintainedTable":
+        """Return what would be done."""
+        expiry = None
+        if plan.expiry is not None and plan.unused is not None:
+            intent = plan.expiry.intent
+            expiry = ExpiredPart(
+                snapshots=len(intent.snapshots),
+                refs=len(intent.refs),
+                files=len(plan.unused),
+                bytes=plan.unused.bytes,
+                undos=intent.undos,
+            )
+        compaction = CompactReport.plan(table_id, plan.compaction, pending) if plan.compaction is not None else None
+        named = f"{pending.job_id} ({pending.phase})" if pending is not None else None
+        return cls._make(table_id, "planned", compaction, expiry, plan.orphans, named)
+
+    @classmethod
+    def of(cls, table_id: str, done: "UpkeepDone") -> "MaintainedTable":
+        """Return what was done."""
+        compaction = CompactReport.of(table_id, done.compaction) if done.compaction is not None else None
+        expiry = ExpiredPart() if done.expiries else None
+        for report in done.expiries:
+            counts = report.expired
+            if expiry is not None and counts is not None:
+                expiry = ExpiredPart(
+                    snapshots=expiry.snapshots + counts.snapshots,
+                    refs=expiry.refs + counts.refs,
+                    files=expiry.files + counts.files,
+                    bytes=expiry.bytes + counts.bytes,
+                )
+        return cls._make(table_id, "done", compaction, expiry, done.orphans, None)
+
+    @classmethod
+    def _make(
+        cls,
+        table_id: str,
+        status: Literal["planned", "done"],
+        compaction: CompactReport | None,
+        expiry: ExpiredPart | None,
+        orphans: "Orphans | None",
+        pending: str | None,
+    ) -> "MaintainedTable":
+        part = None
+        if orphans is not None:
+            part = OrphansPart(files=len(orphans.entries), bytes=orphans.bytes, others=orphans.others)
+        is_some = (
+            (compaction is not None and compaction.status != "nothing")
+            or (expiry is not None and bool(expiry.snapshots or expiry.refs))
+            or (part is not None and bool(part.files))
+        )
+        return cls(
+            table=table_id,
+            status=status if is_some else "nothing",
+            compaction=compaction,
+            expiry=expiry,
+            orphans=part,
+            pending=pending,
+        )
+
+
+class MaintainReport(Model):
+    """The output of ``lakewriter maintain --json``."""
+
+    version: Literal[1] = 1
+    tables: tuple[MaintainedTable, ...]

@@ -303,13 +303,13 @@ def _run_continuously(context: Context, spec: Spec, name: str | None, as_json: b
     clients, controls = context.clients, Pipeline.open(spec, context.clients).controls
 
     def run_until_stopped() -> tuple[RunStatus, LakeError | None]:
-        # Importing PyIceberg takes a second, and few runs compact.
-        from lakewriter.operate.compaction import compact_between_batches as compact
+        # Importing PyIceberg takes a second, and few runs keep their tables up.
+        from lakewriter.operate.upkeep import BETWEEN_BATCHES
 
         with show_batches(spec, ERR, stage) as watch, handle_signals(signals) as stop:
             spark, send = signals.after(context.spark), make_sender(spec, stage)
             return run_continuously(
-                spec, clients=clients, spark=spark, watch=watch, stop=stop.event, compact=compact, send=send
+                spec, clients=clients, spark=spark, watch=watch, stop=stop.event, upkeep=BETWEEN_BATCHES, send=send
             )
 
     status, error = leave_outcome(run_until_stopped, summarize_run, name=name, controls=controls, warn=warn)

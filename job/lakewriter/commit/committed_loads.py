@@ -11,9 +11,10 @@ from typing import Self
 from lakewriter.commit.at_once import call_all
 from lakewriter.commit.control import Control
 from lakewriter.commit.store import Entry
+from lakewriter.records.changes import Expire
 from lakewriter.records.state import TableState
 from lakewriter.report import TableReport
-from lakewriter.spec.load_ids import REPLAY, is_id_of_load, make_undo_job_id
+from lakewriter.spec.load_ids import EXPIRE, REPLAY, is_id_of_load, make_undo_job_id
 
 Moment = tuple[datetime, datetime]
 """What changes are ordered by, as they were committed: the store's clock when the report was written, in whole seconds,
@@ -101,6 +102,15 @@ class TableLoads:
     def find(self, job_id: str) -> int | None:
         """Return the position of the load; None where the table has no such load, or it is undone."""
         return next((at for at, load in enumerate(self.loads) if load.job_id == job_id), None)
+
+    def find_expiry(self, job_id: str) -> datetime | None:
+        """Find when an expiry has removed a snapshot that the undo of the load needs; None where none has."""
+        for other in self.reports.entries:
+            if other.startswith(EXPIRE) and (report := self.reports.read(other)) is not None:
+                intent = self.control.find_intent(other, report.attempt)
+                if isinstance(intent, Expire) and job_id in intent.expire.undos:
+                    return self.reports.get_moment(report)[0]
+        return None
 
 
 def read_table_loads(controls: Sequence[Control]) -> list[TableLoads]:

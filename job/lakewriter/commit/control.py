@@ -22,9 +22,10 @@ from lakewriter.errors import (
     PendingUnrecoverableError,
     SpecInvalidError,
 )
-from lakewriter.naming import ControlKeys
+from lakewriter.naming import CONTROL_DIRECTORY, ControlKeys
 from lakewriter.receipts.parts import Receipts
 from lakewriter.records.changes import Intent, parse_intent
+from lakewriter.records.state import TableState
 from lakewriter.report import TableReport
 from lakewriter.spec.access import KeyNames
 from lakewriter.spec.catalogs import EVERYTHING
@@ -212,6 +213,17 @@ class Control:
     def has_other_writer(self) -> bool:
         """Return whether another pipeline, whose control objects lie beside these, has begun a load of this table."""
         return self._is_in_another_pipeline(lambda folder: self.keys.state_of(folder, self.table_id))
+
+    def list_pending(self) -> Iterator[Intent]:
+        """Yield the table's pending intents: of this pipeline, and of others whose control objects lie beside these;
+        ``PENDING_UNRECOVERABLE`` where one is gone."""
+        prefix = self.keys.pipelines.removesuffix(f"{CONTROL_DIRECTORY}/").rstrip("/")
+        for folder in (f"{self.keys.root}/", *self._list_other_pipelines()):
+            keys = ControlKeys(prefix, folder.removeprefix(self.keys.pipelines).rstrip("/"))
+            content = self.store.get(keys.state(self.table_id))
+            pending = parse(TableState, keys.state(self.table_id), content[0]).pending if content is not None else None
+            if pending is not None:
+                yield Control(self.store, keys, self.table_id).read_intent(pending.job_id, pending.attempt)
 
     def _is_in_another_pipeline(self, make_prefix: Callable[[str], str]) -> bool:
         folders = self._list_other_pipelines()

@@ -16,7 +16,6 @@ from lakewriter.deployable.aws_names import (
 from lakewriter.deployable.aws_values import check_values
 from lakewriter.deployable.load_limits import (
     check_continuous,
-    check_orphans,
     check_quota,
     check_schedule,
     check_uploads,
@@ -46,7 +45,6 @@ CHECKS: Final[tuple[Callable[[StagedLake], Iterator[str]], ...]] = (
     check_workers,
     check_quota,
     check_uploads,
-    check_orphans,
     check_stages,
 )
 

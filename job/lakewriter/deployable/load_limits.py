@@ -63,23 +63,6 @@ def check_quota(settings: StagedLake) -> Iterator[str]:
     )
 
 
-def check_orphans(settings: StagedLake) -> Iterator[str]:
-    """Refuse to have files deleted as orphans that an upload may still complete.
-
-    A completed upload has the time at which it began: S3 may show a file of that age which its load is about to commit.
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/mpuoverview.html
-    """
-    deployment, maintenance = settings.deployment, settings.spec.maintenance
-    if maintenance is None or maintenance.delete_orphans_days is None:
-        return
-    days, most = maintenance.delete_orphans_days, deployment.abort_incomplete_uploads_days
-    if days <= most:
-        yield (
-            f"maintenance.delete_orphans_days: {days} is too few: an upload of a load may be completed for {most} days "
-            f"(deployment.abort_incomplete_uploads_days), and is as old as its beginning; expected {most + 1} or more."
-        )
-
-
 def check_uploads(settings: StagedLake) -> Iterator[str]:
     """Refuse a lifecycle rule that would abort the staged uploads of a running load."""
     deployment = settings.deployment

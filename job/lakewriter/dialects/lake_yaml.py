@@ -256,7 +256,11 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
         spec = choose_format(file.format_version, spec, file.readers)
         spec = project_partitions(file.projection, spec, file.readers, drops_partitions=file.undo.drop_partitions)
         maintenance = make_maintenance(
-            file.maintenance, spec, has_checkpoint=file.checkpoint is not None, keep_loads_days=file.keep_loads_days
+            file.maintenance,
+            spec,
+            has_checkpoint=file.checkpoint is not None,
+            keep_loads_days=file.keep_loads_days,
+            uploads_days=file.deployment.abort_incomplete_uploads_days,
         )
         interval = _choose_interval(file, spec)
     principal = dialect.principals.get(spec.dialect)

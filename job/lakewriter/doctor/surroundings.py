@@ -41,6 +41,13 @@ MOST_PENDING: Final = timedelta(days=15)
 _REFUSALS: Final = (KeyExistsError, NameCollisionError, SpecInvalidError, StateLostError, TableNotEmptyError)
 """What a load ends with that may not write where its table lies."""
 _MOST_NAMED: Final = 5
+_COMPACTORS: Final = {
+    "glue": "Glue",
+    "run": "a continuous run",
+    "command": "'lakewriter maintain' by a schedule of yours",
+    "service": "Amazon S3 Tables",
+}
+"""Who compacts, by ``maintenance.by``."""
 _S3_SCHEMES: Final = ("s3://", "s3a://", "s3n://")
 _SAFE_DAYS: Final = 30
 _LIFECYCLE_REMEDY: Final = (
@@ -85,11 +92,11 @@ class LakeProbes:
             yield Finding("merged tables", "ok", message)
             return
         if self.spec.maintenance is not None and self.spec.maintenance.compact:
-            who = "a continuous run" if self.spec.maintenance.by == "run" else "Glue"
+            who = _COMPACTORS[self.spec.maintenance.by]
             yield Finding("merged tables", "ok", f"{who} compacts {names}, and removes files with deletes.")
             return
         message = f"each merge of {names} leaves files with deletes, which slow readers down and which nothing removes."
-        remedy = "Schedule 'lakewriter compact LAKE TABLE'."
+        remedy = "Set maintenance: {by: command, compact: true}, and schedule 'lakewriter maintain LAKE'."
         if self.spec.in_glue:
             remedy = f"Set maintenance: {{compact: true, optimizer_role: NAME}}. Or: {remedy}"
         yield Finding("merged tables", "warning", message, remedy)

@@ -6,7 +6,7 @@ were read.
 """
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -23,6 +23,7 @@ from lakewriter.control_object import COMPACTED
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.receipt import Receipt
 from lakewriter.receipts.parts import Receipts
+from lakewriter.records.actions import IcebergAction
 from lakewriter.records.changes import Compact
 from lakewriter.records.facets import CompactIntent
 from lakewriter.records.state import TableState
@@ -47,12 +48,53 @@ BATCHES_BYTES: Final = 512 * MIB
 """A compaction between two batches replaces so many bytes of files: the next batch waits for it."""
 
 
-class Compaction:
+class Upkeep:
+    """Plans a change of one table of a pipeline that no load depends on."""
+
+    def __init__(self, pipeline: Pipeline, table: TableSpec) -> None:
+        self._pipeline, self._table = pipeline, table
+        self._control = pipeline.controls[table.id]
+
+    def _plan_action(self) -> IcebergAction:
+        """Return the catalog's action, of a table that was loaded; ``SPEC_INVALID`` for any other."""
+        spec = self._pipeline.spec
+        if not self._control.state.read().is_loaded:
+            raise SpecInvalidError(
+                f"table {self._table.id} has no load of pipeline {spec.pipeline!r} yet.",
+                remedy="Load it first: lakewriter run LAKE.",
+            )
+        return plan_iceberg_action(spec, self._table)
+
+    def _make_absence_error(self, action: IcebergAction) -> SpecInvalidError:
+        return SpecInvalidError(
+            f"table {self._table.id} is not in its catalog: {action.namespace}.{action.table}.",
+            remedy="lakewriter verify LAKE --all says what became of its loads.",
+        )
+
+    def _begin(self, job_id: str) -> Attempt:
+        spec = self._pipeline.spec
+        keep = timedelta(days=spec.keep_loads_days)
+        return Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep)
+
+    def _register(self, attempt: Attempt, names: Mapping[str, ObjectNames]) -> tuple[Attempt, TableState] | None:
+        """Register the attempt, which begins after the last commit; None where its job is done."""
+        begin = attempts.make_begin_record(attempt, names)
+        self._control.write_once(self._control.keys.begin(attempt.job_id, attempt.id), begin)
+        began = attempts.register(self._control, attempt, self._pipeline.open_clients)
+        if began is None:
+            return None
+        # Rule compaction-after-commit
+        if began.last_commit is not None:
+            attempt = replace(attempt, started=max(attempt.started, began.last_commit + _TICK))
+        return attempt, began
+
+
+class Compaction(Upkeep):
     """Compacts one table of a pipeline, at most ``budget`` bytes of its files at a time."""
 
     def __init__(self, pipeline: Pipeline, table: TableSpec, budget: int) -> None:
-        self._pipeline, self._table, self._budget = pipeline, table, budget
-        self._control = pipeline.controls[table.id]
+        super().__init__(pipeline, table)
+        self._budget = budget
         if not pipeline.spec.iceberg:
             raise SpecInvalidError(
                 f"table {table.id} is not in an Iceberg catalog: readers list its files, and would see rows twice, or "
@@ -74,43 +116,25 @@ class Compaction:
         compactable = self._find()
         if not compactable.choice.groups:
             return None
-        attempt = self._begin(state.committed + 1)
+        attempt = self._begin(make_compaction_job_id(self._table.id, state.committed + 1))
         names = self._name_objects(compactable, attempt)
-        begin = attempts.make_begin_record(attempt, {self._table.id: names})
-        self._control.write_once(self._control.keys.begin(attempt.job_id, attempt.id), begin)
-        began = attempts.register(self._control, attempt, self._pipeline.open_clients)
-        if began is None:
+        registered = self._register(attempt, {self._table.id: names})
+        if registered is None:
             return self._control.read_report(attempt.job_id)
-        # Rule compaction-after-commit
-        if began.last_commit is not None:
-            attempt = replace(attempt, started=max(attempt.started, began.last_commit + _TICK))
+        attempt, began = registered
         self._stage_and_bind(compactable, attempt, number_objects(self._control.store, names, began), began)
         attempts.settle(self._control, attempt, self._pipeline.open_clients)
         return self._control.read_report(attempt.job_id)
 
     def _find(self) -> Compactable:
-        spec = self._pipeline.spec
-        if not self._control.state.read().is_loaded:
-            raise SpecInvalidError(
-                f"table {self._table.id} has no load of pipeline {spec.pipeline!r} yet.",
-                remedy="Load it first: lakewriter run LAKE.",
-            )
-        action = plan_iceberg_action(spec, self._table)
+        spec, action = self._pipeline.spec, self._plan_action()
         read = self._control.state.read
         compactable = find_groups(
             action, self._pipeline.clients, spec.pipeline, read, spec.limits.target_file_bytes, self._budget
         )
         if compactable is None:
-            raise SpecInvalidError(
-                f"table {self._table.id} is not in its catalog: {action.namespace}.{action.table}.",
-                remedy="lakewriter verify LAKE --all says what became of its loads.",
-            )
+            raise self._make_absence_error(action)
         return compactable
-
-    def _begin(self, number: int) -> Attempt:
-        spec = self._pipeline.spec
-        keep, job_id = timedelta(days=spec.keep_loads_days), make_compaction_job_id(self._table.id, number)
-        return Attempt(spec.pipeline, job_id, uuid.uuid4().hex[:12], datetime.now(UTC), keep)
 
     def _bind_names(self, attempt: Attempt) -> ObjectNames:
         return self._table.layout.bind(
@@ -189,8 +213,3 @@ class Compaction:
             compact=CompactIntent(snapshot=compactable.snapshot, sequence=compactable.sequence, groups=groups),
             needs=(COMPACTED,),
         )
-
-
-def compact_between_batches(pipeline: Pipeline, table: TableSpec) -> TableReport | None:
-    """Compact a table that a continuous run loads, a part at a time."""
-    return Compaction(pipeline, table, BATCHES_BYTES).run()

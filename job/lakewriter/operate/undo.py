@@ -131,6 +131,7 @@ class Undo:
             table.is_whole,
             self._is_partial,
             gone,
+            table.find_expiry,
         )
         return planner.plan(_read_intent(table.control, load))
 

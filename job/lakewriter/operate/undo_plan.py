@@ -101,7 +101,8 @@ class UndoPlan:
 class UndoPlanner:
     """Plans undos of one table on ``state``. ``before`` and ``after`` are its live loads of before and after
     the load, the oldest first; ``is_whole`` says that the records of all its loads are kept,
-    ``is_partial`` that other tables of the pipeline are left out; ``gone`` are the loads that are undone before."""
+    ``is_partial`` that other tables of the pipeline are left out; ``gone`` are the loads that are undone before;
+    ``find_expiry`` tells when an expiry removed what the undo of a load needs."""
 
     control: Control
     pipeline: Pipeline
@@ -112,6 +113,7 @@ class UndoPlanner:
     is_whole: bool
     is_partial: bool = False
     gone: tuple[str, ...] = ()
+    find_expiry: Callable[[str], datetime | None] = lambda _: None
     notes: list[str] = field(default_factory=list)
 
     def plan(self, intent: Intent) -> UndoPlan:
@@ -271,7 +273,8 @@ class UndoPlanner:
         writer = open_iceberg_writer(intent, self.pipeline.clients)
         why, before = writer.look_before(intent, self.gone)
         if why is not None:
-            raise self._refuse(intent, why)
+            at = self.find_expiry(intent.job_id)
+            raise self._refuse(intent, why if at is None else f"{why}: an expiry has removed it on {at:%Y-%m-%d}")
         keys = tuple(f"s3://{intent.bucket}/{key}" for key in intent.files.list_keys())
         changes = {"locations": keys, "snapshot_before": before, "restores_keys": True}
         undone = plan.undone.model_copy(update=changes)

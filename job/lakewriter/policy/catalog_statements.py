@@ -88,8 +88,14 @@ def allow_optimizer(spec: Spec, deployment: Deployment, arns: Arns) -> list[Stat
 
 
 def _allow_upkeep(spec: Spec, arns: Arns) -> list[Statement]:
-    """Allow setting Glue's optimizers of the file's tables, where the file has them, with their role alone."""
-    if spec.maintenance is None or spec.maintenance.optimizer_role is None:
+    """Allow setting Glue's optimizers of the file's tables, where the file has them, with their role alone; or listing
+    the tables of its databases, where a command of ours deletes orphans: none may be in another table's folder."""
+    if spec.maintenance is None:
+        return []
+    if spec.maintenance.deletes_here and spec.maintenance.delete_orphans_days is not None:
+        named = [path for name in list_databases(spec) for path in (f"database/{name}", f"table/{name}/*")]
+        return [allow("ListTables", ["glue:GetTables"], _make_resources(arns, named))]
+    if spec.maintenance.optimizer_role is None:
         return []
     role = spec.maintenance.find_role_arn(arns.partition, arns.account)
     to_glue = {"StringEquals": {"iam:PassedToService": OPTIMIZER_SERVICE}}

@@ -33,6 +33,7 @@ from lakewriter.records.actions import CatalogAction, dump_part
 from lakewriter.records.facets import (
     Before,
     CompactIntent,
+    ExpireIntent,
     IntentAccess,
     MergeIntent,
     Quarantine,
@@ -47,7 +48,7 @@ from lakewriter.report import COUNTS, Counts, TableHealth, TableReport, join_fir
 from lakewriter.spec.access import KeyNames
 from lakewriter.spec.load_ids import find_job_ids
 
-Kind = Literal["load", "merge", "refresh", "replace_partitions", "undo", "compact"]
+Kind = Literal["load", "merge", "refresh", "replace_partitions", "undo", "compact", "expire"]
 
 MOST_NAMED: Final = 100
 """Keys that a message names."""
@@ -497,6 +498,24 @@ class Compact(Staged):
         return self.model_copy(update={"receipts": left})
 
 
+class Expire(Intent):
+    """Remove old snapshots of a table, and then the files that no other snapshot has.
+
+    The commit compares the snapshots with the table's branches and tags, and with what undos need: see ``Compact``."""
+
+    is_exclusive = False
+    compares_state = False
+    lets_loads_go_on = True
+
+    kind: Kind = "expire"
+    expire: ExpireIntent
+
+    @property
+    def effects(self) -> Effects:
+        """See ``Intent``."""
+        return Effects(adds=False, work=self.expire)
+
+
 class Undo(Intent):
     """Take what ``undoes`` names out of the table again, and delete the objects in ``removes``.
 
@@ -542,6 +561,7 @@ KINDS: Final[Mapping[str, type[Intent]]] = {
     "replace_partitions": ReplacePartitions,
     "undo": Undo,
     "compact": Compact,
+    "expire": Expire,
 }
 
 

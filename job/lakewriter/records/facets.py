@@ -1,4 +1,5 @@
-"""The facets of a change's intent: what a load, a merge, a refresh, an undo or a compaction has beside the others."""
+"""The facets of a change's intent: what a load, a merge, a refresh, an undo, a compaction or an expiry has beside the
+others."""
 
 from typing import Annotated
 
@@ -148,3 +149,30 @@ class CompactIntent(ControlObject):
     snapshot: int
     sequence: int
     groups: tuple[CompactedGroup, ...]
+
+
+class ExpiredSnapshot(ControlObject):
+    """An Iceberg snapshot that leaves its table, by its id, with the files that its table's metadata name for it alone:
+    its list of manifests, from which all others are found, and its statistics."""
+
+    id: int
+    manifest_list: str
+    statistics: tuple[str, ...] = sparse(())
+
+
+class ExpireIntent(ControlObject):
+    """The snapshots that an expiry removes, unless the table needs one when it is committed.
+
+    now     the time in milliseconds at which they were chosen
+    before  likewise: no younger snapshot is removed, unless its branch says so
+    keep    how many snapshots of a branch stay, however old, unless the branch says so
+    refs    the branches and tags whose own time has passed
+    undos   the loads that can no longer be undone
+    """
+
+    now: int
+    before: int
+    keep: int
+    snapshots: tuple[ExpiredSnapshot, ...]
+    refs: tuple[str, ...] = sparse(())
+    undos: tuple[str, ...] = sparse(())

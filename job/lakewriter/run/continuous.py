@@ -5,7 +5,7 @@ import itertools
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from lakewriter.errors import LakeError
 from lakewriter.lineage.load_follower import open_sender
 from lakewriter.run.continuous_metrics import MinuteMetrics, Send, tell_minutes
 from lakewriter.run.continuous_status import POLL_SECONDS, RunStatus, StatusObject, beat
-from lakewriter.run.continuous_table import OUTAGES, Compact, TableRun, Watch
+from lakewriter.run.continuous_table import OUTAGES, Maintain, TableRun, Watch
 from lakewriter.run.outcome_file import choose_error
 from lakewriter.run.pace import restart_pause
 from lakewriter.source.request import SparkFactory
@@ -34,16 +34,16 @@ def run_continuously(
     spark: SparkFactory,
     watch: Watch,
     stop: threading.Event,
-    compact: Compact,
+    upkeep: Sequence[Maintain],
     send: Send | None = None,
 ) -> tuple[RunStatus, LakeError | None]:
     """Run until ``stop`` is set or no table can continue. Return how the run ended, and one error for all tables.
 
-    ``compact`` compacts a table where ``maintenance`` has a run do so. ``send`` takes every minute's metrics; its
-    failure is noted once, and does not end the run.
+    ``upkeep`` are the parts of a table's upkeep where ``maintenance`` has a run do it. ``send`` takes every minute's
+    metrics; its failure is noted once, and does not end the run.
     """
     require_continuous(spec)
-    runs = [TableRun(spec, table, clients, spark, watch, stop, compact) for table in spec.tables]
+    runs = [TableRun(spec, table, clients, spark, watch, stop, upkeep) for table in spec.tables]
     pipeline = Pipeline.open(spec, clients)
     status = StatusObject(pipeline.store, pipeline.keys.continuous)
     _wait_for(status.require_understood, stop)

@@ -3,7 +3,7 @@
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
@@ -58,8 +58,8 @@ _BACKLOGS: Final = ("maxOffsetsBehindLatest", "numFilesOutstanding", "numBytesOu
 """The metrics in which Spark's sources report what they have not read yet."""
 
 
-Compact = Callable[[Pipeline, TableSpec], TableReport | None]
-"""Compacts a table; None where nothing is worth it."""
+Maintain = Callable[[Pipeline, TableSpec], TableReport | None]
+"""Does a part of a table's upkeep; None where there is nothing to do."""
 
 
 class Watch(Protocol):
@@ -80,27 +80,29 @@ class _Stopping(Exception):  # noqa: N818 - not a failure: the run is ending
 
 
 class Upkeep:
-    """The compactions of one table by its continuous run: after its first batch, so that a run which is started again
-    and again compacts as well, and then at the first batch after each ``every``."""
+    """The upkeep of one table by its continuous run: after its first batch, so that a run which is started again and
+    again does it as well, and then at the first batch after each ``every``."""
 
-    def __init__(self, pipeline: Pipeline, table: TableSpec, watch: Watch, compact: Compact) -> None:
-        self._pipeline, self._table, self._watch, self._compact = pipeline, table, watch, compact
+    def __init__(self, pipeline: Pipeline, table: TableSpec, watch: Watch, parts: Sequence[Maintain]) -> None:
+        self._pipeline, self._table, self._watch, self._parts = pipeline, table, watch, parts
         self._due_at = 0.0
 
     def run_if_due(self) -> None:
-        """Compact the table between two batches if it is time. The batch is done: a compaction that fails is noted, and
-        tried again at its next time."""
+        """Keep the table up between two batches if it is time. The batch is done: a part that fails is noted, and tried
+        again at its next time."""
         rules = self._pipeline.spec.maintenance
         if rules is None or rules.by != "run" or time.monotonic() < self._due_at:
             return
         self._due_at = time.monotonic() + rules.every_seconds
-        try:
-            report = self._compact(self._pipeline, self._table)
-        except LakeError as error:
-            self._watch.step(self._table, "note", f"not compacted; tried again in {rules.every_seconds} s: {error}")
-            return
-        if report is not None and report.compacted is not None:
-            self._watch.step(self._table, "compacted", report.compacted.describe())
+        for part in self._parts:
+            try:
+                report = part(self._pipeline, self._table)
+            except LakeError as error:
+                what = f"its upkeep failed; tried again in {rules.every_seconds} s: {error}"
+                self._watch.step(self._table, "note", what)
+                continue
+            if report is not None and report.counts is not None:
+                self._watch.step(self._table, report.counts.field, report.counts.describe())
 
 
 class TableRun:
@@ -114,7 +116,7 @@ class TableRun:
         spark: SparkFactory,
         watch: Watch,
         stop: threading.Event,
-        compact: Compact,
+        upkeep: Sequence[Maintain],
     ) -> None:
         self.spec = spec.model_copy(update={"tables": (table,)})
         self.table = table
@@ -125,7 +127,7 @@ class TableRun:
         self._watch = watch
         self._stop = stop
         self._pipeline = Pipeline.open(self.spec, clients)
-        self._upkeep = Upkeep(self._pipeline, table, watch, compact)
+        self._upkeep = Upkeep(self._pipeline, table, watch, upkeep)
         self._lag = Lag(spec.interval_seconds)
         self._pace = Pace(spec.interval_seconds, spec.most_interval_seconds)
         self._noted: set[str] = set()

@@ -20,6 +20,8 @@ REPLAY: Final = "replay."
 """Begins the job ids of replays, which no other load may have."""
 COMPACT: Final = "compact."
 """Begins the job ids of compactions, which no load may have."""
+EXPIRE: Final = "expire."
+"""Begins the job ids of expiries, which no load may have."""
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 _DIGEST_AT_END = re.compile(rf"--[0-9a-f]{{{_DIGEST}}}$")
 
@@ -53,6 +55,13 @@ JOB_IDS: Final = (
         "compact",
         "a compaction",
         "compactions",
+        why_not_undone="which changes no rows: there is nothing to undo",
+    ),
+    JobIds(
+        EXPIRE,
+        "expire",
+        "an expiry",
+        "expiries",
         why_not_undone="which changes no rows: there is nothing to undo",
     ),
 )
@@ -107,6 +116,11 @@ def make_replay_job_id(files: Iterable[tuple[str, str]]) -> str:
 def make_compaction_job_id(table_id: str, number: int) -> str:
     """Return the job id of a table's compaction, its change ``number``: ``compact.{table}.{number}``."""
     return _shorten(COMPACT, _UNFIT.sub("_", table_id), f".{number}")
+
+
+def make_expiry_job_id(table_id: str, number: int) -> str:
+    """Return the job id of an expiry of a table's snapshots, its change ``number``: ``expire.{table}.{number}``."""
+    return _shorten(EXPIRE, _UNFIT.sub("_", table_id), f".{number}")
 
 
 def make_next_job_id(job_id: str) -> str:

@@ -46,17 +46,6 @@ BAD: list[tuple[str, dict[str, Any], list[str]]] = [
         ],
     ),
     (
-        "orphans that are younger than uploads may be",
-        {
-            "destination": {"table_format": "ICEBERG", "update_aws_glue_catalog": None},
-            "maintenance": {"delete_orphans_days": 30, "optimizer_role": "sales-optimizers"},
-        },
-        [
-            "maintenance.delete_orphans_days: 30 is too few: an upload of a load may be completed for 30 days "
-            "(deployment.abort_incomplete_uploads_days), and is as old as its beginning; expected 31 or more."
-        ],
-    ),
-    (
         "an external id from the environment, out of its alphabet",
         {"deployment": {"trust": [{"vendor": "supaflow", "external_id": "${env:BAD_EXTERNAL_ID}"}]}},
         [

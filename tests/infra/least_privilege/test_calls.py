@@ -63,6 +63,13 @@ REFUSED = {
         for verb in ("Create", "Delete", "Get", "Update")
         for path in ("catalog", "database/supaflow_nyc_public", "table/supaflow_nyc_public/airlines")
     },
+    **{
+        Pattern("glue:GetTables", f"arn:aws:glue:us-east-1:123456789012:{path}"): (
+            "Iceberg tables alone have orphan files; the policies of pipelines with maintenance.delete_orphans_days "
+            "allow it."
+        )
+        for path in ("catalog", "database/supaflow_nyc_public", "table/supaflow_nyc_public/EVERY")
+    },
 }
 
 

@@ -23,6 +23,7 @@ from lakewriter.commit.iceberg.added_files import (
 )
 from lakewriter.commit.iceberg.catalog_errors import explain_limits
 from lakewriter.commit.iceberg.compact_snapshot import commit_compaction
+from lakewriter.commit.iceberg.expire_snapshots import allows_deletion, commit_expiry, find_unused
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable, drop_history
 from lakewriter.commit.iceberg.load_comparison import LoadComparison
 from lakewriter.commit.iceberg.manifests import (
@@ -44,6 +45,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     find_change_since,
     is_given_up,
     is_same_table,
+    lacks_parent,
     list_given_up,
     make_summary,
     note_given_up,
@@ -54,9 +56,9 @@ from lakewriter.commit.mismatch import Comparison
 from lakewriter.errors import CommitUnknownError, LakeError, PendingUnrecoverableError, SchemaIncompatibleError
 from lakewriter.records.actions import IcebergAction
 from lakewriter.records.changes import Effects, Intent, Load, require_able
-from lakewriter.records.facets import CompactIntent, MergeIntent, UndoneLoad
+from lakewriter.records.facets import CompactIntent, ExpireIntent, MergeIntent, UndoneLoad
 from lakewriter.records.state import GivenUp
-from lakewriter.report import Counts, TableHealth, format_count
+from lakewriter.report import Counts, ExpireCounts, TableHealth, format_count
 from lakewriter.spec.specification import MIB
 
 MANIFESTS: Final = 20
@@ -187,7 +189,8 @@ class IcebergTables:
             of = read_load(changed) if changed is not None else None
             return f"the table has changed since, by {f'load {of!r}' if of else 'another writer'}", None
         parent = snapshot.parent_snapshot_id
-        if parent is not None and table.snapshot_by_id(parent) is None:
+        # Rule undo-of-expired
+        if lacks_parent(snapshot) or (parent is not None and table.snapshot_by_id(parent) is None):
             return "the snapshot before it has expired", None
         if parent is None and self.find_missing(intent):
             return "its files were rewritten since, and the table had no snapshot before it", None
@@ -250,10 +253,26 @@ class IcebergTables:
         if dropped := self._list_dropped():
             keys = (receipt.key for receipt in intent.files.at_hand if receipt.partition in dropped)
             self._table.delete_files(f"s3://{intent.bucket}/{key}" for key in keys)
+        work = intent.effects.work
+        if isinstance(work, ExpireIntent):
+            self._delete_expired(intent, work)
         if gone:
             kinds = (DELETES, MOVED) if intent.effects.writes_deletes else ()
             self._table.clear_up(intent.load, intent.started, [name_made(kind, intent.load) for kind in kinds])
         return tuple(self._table.left)
+
+    def _delete_expired(self, intent: Intent, work: ExpireIntent) -> None:
+        """Delete the files that only the snapshots of an expiry have, and count them."""
+
+        def list_steps(table: Table) -> Iterator[Collection[str]]:
+            if not is_same_table(table, intent) or not allows_deletion(table):
+                return
+            unused = find_unused(table, work.snapshots).within(table)
+            yield from unused.steps
+            if isinstance(self.counts, ExpireCounts):
+                self.counts = self.counts.model_copy(update={"files": len(unused), "bytes": unused.bytes})
+
+        self._table.delete_in_steps("files of expired snapshots", list_steps)
 
     def _list_dropped(self) -> tuple[int, ...]:
         return self.counts.list_dropped() if self.counts is not None else ()
@@ -323,6 +342,7 @@ Commit = Callable[[Table, Intent, Effects, int], None]
 COMMITS: Final[Mapping[type, Commit]] = {
     NoneType: _add_files,
     CompactIntent: commit_compaction,
+    ExpireIntent: commit_expiry,
     UndoneLoad: commit_undo,
 }
 """The function that commits each type of work. A merge has its own, since it may be tried on several table versions."""

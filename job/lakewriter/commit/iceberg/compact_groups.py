@@ -20,12 +20,10 @@ from lakewriter import aws
 from lakewriter.commit.iceberg.deletion_vectors import LiveFile, plan_files
 from lakewriter.commit.iceberg.format3 import VERSION
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
-from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import require_mergeable
 from lakewriter.commit.iceberg.merge_keys import AppliedDeletes
-from lakewriter.commit.iceberg.obstacles import require_changeable
 from lakewriter.commit.iceberg.row_lineage import fill_lineage, make_fields
-from lakewriter.commit.iceberg.schema_evolution import require_all_counted
+from lakewriter.commit.iceberg.schema_evolution import open_changeable
 from lakewriter.records.actions import IcebergAction
 from lakewriter.records.facets import CompactedGroup
 from lakewriter.records.state import TableState
@@ -158,8 +156,8 @@ def _shorten(field: pa.Field) -> pa.Field:
 
 
 class Compactable:
-    """A table before a compaction, with the ``choice`` of files that are worth replacing. ``action`` has the table's
-    present location, schema and partition spec."""
+    """A table before a compaction, with the ``choice`` of files that are worth replacing; ``action`` is the present
+    one."""
 
     def __init__(self, table: Table, action: IcebergAction, choice: Choice) -> None:
         snapshot = table.current_snapshot()
@@ -172,13 +170,7 @@ class Compactable:
         lineage = make_fields([field.name for field in columns]) if self._keeps_ids else ()
         self.schema = pa.schema([*columns, *lineage])
         self._gone = AppliedDeletes()
-        made = {
-            "location": table.location().rstrip("/"),
-            "uuid": str(table.metadata.table_uuid),
-            "schema_id": table.schema().schema_id,
-            "spec_id": table.spec().spec_id,
-        }
-        self.action = action.model_copy(update=made)
+        self.action = action
 
     def read_rows(self, group: Group) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a group that no file with deletes deletes, file after file, with the table's columns.
@@ -219,11 +211,8 @@ def find_groups(
 
     ``STATE_LOST`` where the table has more changes of the pipeline than its state.
     """
-    state = read_state()
-    in_catalog = IcebergTable(action, clients, f"{pipeline}/compact/compact")
-    table = in_catalog.load()
-    if table is None:
+    opened = open_changeable(action, clients, f"{pipeline}/compact/compact", read_state)
+    if opened is None:
         return None
-    require_all_counted(table, pipeline, state, read_state)
-    require_changeable(table, in_catalog.find_bucket(table), f"{action.namespace}.{action.table}")
-    return Compactable(table, action, choose_groups(table, target, budget))
+    table, present = opened
+    return Compactable(table, present, choose_groups(table, target, budget))

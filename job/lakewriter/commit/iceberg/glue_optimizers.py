@@ -47,7 +47,7 @@ def make_configurations(maintenance: Maintenance) -> dict[str, dict[str, Any]]:
             "cleanExpiredFiles": True,
         }
         made["retention"] = {"retentionConfiguration": {"icebergConfiguration": retention}}
-    if maintenance.compact and maintenance.by != "run":
+    if maintenance.compact and maintenance.by == "glue":
         made["compaction"] = {}
     if maintenance.delete_orphans_days is not None:
         days = {"orphanFileRetentionPeriodInDays": maintenance.delete_orphans_days}

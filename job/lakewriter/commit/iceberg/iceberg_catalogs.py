@@ -12,7 +12,7 @@ from pyiceberg.catalog.rest.auth import AuthManager, NoopAuthManager
 from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.table.update import AddSnapshotUpdate, TableRequirement, TableUpdate
+from pyiceberg.table.update import AddSnapshotUpdate, RemoveSnapshotsUpdate, TableRequirement, TableUpdate
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 
 from lakewriter import aws
@@ -67,6 +67,12 @@ class _Glue(_OwnFiles, GlueCatalog):
         for requirement in requirements:
             requirement.validate(current_table.metadata if current_table else None)
         taken = current_table.last_sequence_number if current_table and current_table.format_version > 1 else -1
+        there = {snapshot.snapshot_id for snapshot in current_table.snapshots()} if current_table else set()
+        expired = (set(update.snapshot_ids) for update in updates if isinstance(update, RemoveSnapshotsUpdate))
+        # Another one has expired them: the library would call the table broken.
+        # Rule expired-by-others
+        if any(ids - there for ids in expired):
+            raise LostRace
         added = (update.snapshot.sequence_number for update in updates if isinstance(update, AddSnapshotUpdate))
         # Rule sequence-not-taken
         if requirements and any((number or 0) <= taken for number in added):

@@ -22,9 +22,10 @@ from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter import aws
 from lakewriter.commit.backoff import Backoff
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.iceberg.catalog_errors import check_region, explain_errors, explain_limits
 from lakewriter.commit.iceberg.catalog_vendor import make_data_clients
-from lakewriter.commit.iceberg.file_io import find_marked
+from lakewriter.commit.iceberg.file_io import find_marked, split
 from lakewriter.commit.iceberg.format3 import VERSION
 from lakewriter.commit.iceberg.iceberg_catalogs import LostRace, UnclearCommit, open_catalog
 from lakewriter.commit.iceberg.iceberg_columns import number_fields
@@ -32,6 +33,7 @@ from lakewriter.commit.iceberg.manifests import read_live_entries
 from lakewriter.commit.iceberg.partition_specs import make_partition_spec
 from lakewriter.commit.iceberg.snapshot_presence import read_load
 from lakewriter.errors import CommitUnknownError, LakeError, SchemaIncompatibleError
+from lakewriter.naming import CONTROL_DIRECTORY
 from lakewriter.records.actions import IcebergAction
 from lakewriter.spec.table_spec import Partition
 
@@ -42,6 +44,14 @@ MANIFEST: Final = ".avro"
 """Ends the names of manifests and of manifest lists."""
 FENCE: Final = "lakewriter-fence"
 """The table property that fences attempts off; no pipeline's own property has this name."""
+
+_FOLDERS: Final = (
+    TableProperties.WRITE_DATA_PATH,
+    TableProperties.WRITE_METADATA_PATH,
+    "write.object-storage.path",
+    "write.folder-storage.path",
+)
+"""The properties by which a table's writers write outside its location; the last two are old names of the first."""
 
 SLACK: Final = timedelta(hours=1)
 """How far the clocks of two machines may differ."""
@@ -226,6 +236,17 @@ class IcebergTable:
             if table is not None:
                 self._delete(locations, table)
 
+    def delete_in_steps(self, what: str, list_steps: Callable[[Table], Iterable[Collection[str]]]) -> None:
+        """Delete the files in the table's folders that are listed for the table as it is now, those of each step once
+        those of the step before it are gone."""
+        with self._note_failed_cleanup(what):
+            table = self._reload()
+            for step in list_steps(table):
+                parts = [split(location) for location in step if is_within(table, location)]
+                S3Store(self._clients).delete_all(
+                    [key for bucket, key in parts if bucket == self._clients.access.bucket]
+                )
+
     def _delete(self, locations: Iterable[str], table: Table) -> None:
         for location in locations:
             with self._note_failed_cleanup(location):
@@ -296,23 +317,38 @@ class IcebergTable:
         return table
 
 
-def drop_history(table: Table, io: FileIO | None = None) -> Table:
-    """Return the table with its current snapshot alone, for a transaction that needs no other.
+def drop_history(table: Table, io: FileIO | None = None, but: Collection[int] = ()) -> Table:
+    """Return the table with its current snapshot alone, for a transaction that needs no other; ``but`` are the
+    snapshots that one needs, of all branches and tags too.
 
     PyIceberg copies all metadata some twenty times in a transaction: seconds where there are thousands of snapshots. A
     commit sends only what the transaction adds; the catalog has the other snapshots. The log of metadata files stays:
     PyIceberg deletes the oldest of them where the table's properties say so.
     """
-    current = table.current_snapshot()
+    current, whole = table.current_snapshot(), table.metadata
+    needed = {*but, *([current.snapshot_id] if current else [])}
     alone = {
-        "snapshots": [current] if current else [],
+        "snapshots": [snapshot for snapshot in whole.snapshots if snapshot.snapshot_id in needed],
         "snapshot_log": [],
-        "refs": {MAIN_BRANCH: table.metadata.refs[MAIN_BRANCH]} if current else {},
-        "statistics": [],
-        "partition_statistics": [],
+        "refs": whole.refs if but else {MAIN_BRANCH: whole.refs[MAIN_BRANCH]} if current else {},
+        "statistics": [file for file in whole.statistics if file.snapshot_id in but],
+        "partition_statistics": [file for file in whole.partition_statistics if file.snapshot_id in but],
     }
-    metadata = table.metadata.model_copy(update=alone)
+    metadata = whole.model_copy(update=alone)
     return Table(table.name(), metadata, table.metadata_location, io or table.io, table.catalog)
+
+
+def list_folders(table: Table) -> tuple[str, ...]:
+    """Return the folders that the table's writers write to, without their scheme; none lies in another one."""
+    given = (table.location(), *(table.properties[name] for name in _FOLDERS if name in table.properties))
+    folders = sorted({f"{folder.partition('://')[2].rstrip('/')}/" for folder in given}, key=len)
+    return tuple(folder for number, folder in enumerate(folders) if not folder.startswith(tuple(folders[:number])))
+
+
+def is_within(table: Table, location: str) -> bool:
+    """Return whether a file lies in one of the table's folders, and not among control objects."""
+    path = location.partition("://")[2]
+    return path.startswith(list_folders(table)) and CONTROL_DIRECTORY not in path.split("/")
 
 
 def list_metadata_files(table: Table) -> set[str]:

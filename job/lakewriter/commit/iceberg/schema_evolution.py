@@ -15,7 +15,7 @@ from lakewriter.commit.iceberg.glue_optimizers import Upkeep
 from lakewriter.commit.iceberg.iceberg_columns import add_field_ids, to_arrow_types
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable, drop_history
 from lakewriter.commit.iceberg.merge import LOWEST, describe_read, require_mergeable
-from lakewriter.commit.iceberg.obstacles import list_identifiers, require_writable
+from lakewriter.commit.iceberg.obstacles import list_identifiers, require_changeable, require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
 from lakewriter.commit.iceberg.snapshot_presence import gives_up
 from lakewriter.errors import SchemaIncompatibleError
@@ -176,6 +176,30 @@ def require_all_counted(table: Table, pipeline: str, began: TableState, latest: 
     """Raise ``STATE_LOST`` where the table has more changes of this pipeline than the state knows."""
     name = ".".join(table.name())
     require_counted(f"table {name}", pipeline, count_loads(table, pipeline), began, latest)
+
+
+def open_changeable(
+    action: IcebergAction, clients: aws.Clients, load: str, read_state: Callable[[], TableState]
+) -> tuple[Table, IcebergAction] | None:
+    """Open a table for a change that brings no columns, with the action of its present location, schema and partition
+    spec; None where there is no table. ``load`` is the value of the load metadata of what this writes.
+
+    ``STATE_LOST`` where the table has more changes of the pipeline than its state.
+    """
+    state = read_state()
+    in_catalog = IcebergTable(action, clients, load)
+    table = in_catalog.load()
+    if table is None:
+        return None
+    require_all_counted(table, load.partition("/")[0], state, read_state)
+    require_changeable(table, in_catalog.find_bucket(table), f"{action.namespace}.{action.table}")
+    made = {
+        "location": table.location().rstrip("/"),
+        "uuid": str(table.metadata.table_uuid),
+        "schema_id": table.schema().schema_id,
+        "spec_id": table.spec().spec_id,
+    }
+    return table, action.model_copy(update=made)
 
 
 def count_loads(table: Table, pipeline: str) -> int:

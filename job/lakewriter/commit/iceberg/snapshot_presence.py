@@ -141,6 +141,16 @@ def is_refresh(snapshot: Snapshot) -> bool:
     return snapshot.summary is not None and REFRESHES in snapshot.summary.additional_properties
 
 
+def lacks_parent(snapshot: Snapshot) -> bool:
+    """Return whether the snapshot followed another one that it does not name any more: PyIceberg's expiry takes the
+    name of an expired one out of those that followed it."""
+    if snapshot.parent_snapshot_id is not None:
+        return False
+    # A table of format version 1 has no sequence numbers; its refreshes say that they have deleted files.
+    removed = snapshot.summary.additional_properties.get("deleted-data-files", "0") if snapshot.summary else "0"
+    return (snapshot.sequence_number or FIRST) != FIRST or removed != "0"
+
+
 def find_change_since(table: Table, load: str, gone: Collection[str] = ()) -> Snapshot | None:
     """Find a snapshot after a load's that changed what readers see; ``load`` is the load in the snapshot's summary.
     Return None where the table has none.

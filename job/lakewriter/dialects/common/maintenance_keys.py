@@ -17,25 +17,27 @@ _ROLE: Final = r"^(arn:aws[a-z-]*:iam::\d{12}:role/)?([\w+=,.@-]+/)*[\w+=,.@-]{1
 class MaintenanceEntry(FileModel):
     """Bounds what Iceberg tables keep: old snapshots, small files and orphan files. Without it all stay."""
 
-    by: Literal["glue", "run", "command"] | None = None
-    """Who compacts: ``glue``, by its optimizers; ``run``, a continuous run between its batches; ``command``, calls of
-    ``lakewriter compact``. By default ``glue`` with an ``optimizer_role``, otherwise ``command``."""
+    by: Literal["glue", "run", "command", "service"] | None = None
+    """Who does the upkeep: ``glue``, by its optimizers; ``run``, a continuous run, which compacts and expires snapshots
+    between its batches; ``command``, calls of ``lakewriter maintain``; ``service``, S3 Tables by itself. By default
+    ``service`` in S3 Tables, ``glue`` with an ``optimizer_role``, otherwise ``command``. With an ``optimizer_role``
+    snapshots and orphan files are Glue's in any case."""
     every: Duration | None = None
-    """With ``by: run``: the shortest time between two compactions of a table, such as ``30 minutes``. By default
-    ``1 hour``."""
+    """With ``by: run``: the shortest time between two compactions and expiries of a table, such as ``30 minutes``. By
+    default ``1 hour``."""
     expire_snapshots_days: int | None = Field(None, ge=1, le=3650)
     """Days that a snapshot is kept, as the table's property ``history.expire.max-snapshot-age-ms``. Time travel, and
-    the undo of a full refresh, go back no further. Glue's optimizer expires snapshots if there is an
-    ``optimizer_role``, and Amazon S3 Tables by itself, by default after ``keep_loads_days``; otherwise another tool has
-    to do so."""
+    the undo of a full refresh or a merge, go back no further; the last load can be undone in any case. Amazon S3 Tables
+    expires snapshots by itself, by default after ``keep_loads_days``."""
     keep_snapshots: int = Field(1, ge=1, le=100_000)
     """The number of snapshots that are kept, however old: ``history.expire.min-snapshots-to-keep``."""
     compact: bool = False
-    """Lets Glue compact small files. A compacted load is undone with ``--rewrite`` only. Needs ``optimizer_role``, or
-    ``by: run``, which implies it."""
+    """Whether small files are compacted. A compacted load is undone with ``--rewrite`` only. Needs ``optimizer_role``,
+    ``by: command``, or ``by: run``, which implies it."""
     delete_orphans_days: int | None = Field(None, ge=3, le=3650)
-    """Days after which Glue deletes files in a table's folder that the table does not have. It must be longer than
-    ``deployment.abort_incomplete_uploads_days``. Needs ``optimizer_role``."""
+    """Days after which files in a table's folder are deleted that the table does not have. It must be longer than
+    ``deployment.abort_incomplete_uploads_days``. Needs ``optimizer_role``, or calls of ``lakewriter maintain`` with
+    ``by: command`` or ``by: run``."""
     optimizer_role: str | None = Field(None, pattern=_ROLE)
     """The role that Glue's optimizers take. The stack makes a role of this name; give the name with its path, such as
     ``data/nyc-optimizers``. A role that is there already is given by its ARN."""
@@ -48,9 +50,9 @@ class MaintenanceEntry(FileModel):
     @model_validator(mode="after")
     def _needs_role(self) -> "MaintenanceEntry":
         if self.optimizer_role is None:
-            given = {"compact": self.compacts_in_glue, "delete_orphans_days": self.delete_orphans_days is not None}
-            for key in (key for key, is_given in given.items() if is_given):
-                other = ", or 'by: run'" if key == "compact" and self.by is None else ""
+            given = {"compact": self.compact, "delete_orphans_days": self.delete_orphans_days is not None}
+            for key in (key for key, is_given in given.items() if is_given and self.by in {None, "glue"}):
+                other = ", or 'by: run' or 'by: command'" if self.by is None else ""
                 raise ValueError(
                     f"{key!r} is done by Glue's optimizers; expected 'optimizer_role', the role they take{other}"
                 )
@@ -63,29 +65,26 @@ class MaintenanceEntry(FileModel):
         return self
 
     @model_validator(mode="after")
-    def _who_compacts(self) -> "MaintenanceEntry":
-        if self.by == "glue" and not self.compact:
-            raise ValueError("'by' is 'glue', whose optimizers compact; expected 'compact: true'")
-        if self.by == "command" and self.compact:
-            raise ValueError(
-                "'compact' lets Glue or a run compact, and 'by: command' leaves it to 'lakewriter compact'; expected "
-                "one of them"
-            )
+    def _who_does_it(self) -> "MaintenanceEntry":
+        if self.by == "glue" and self.optimizer_role is None:
+            raise ValueError("'by' is 'glue'; expected 'optimizer_role', the role that its optimizers take")
         if self.by == "run" and "compact" in self.model_fields_set and not self.compact:
             raise ValueError("'by' is 'run', which compacts, and 'compact' is false; expected one of them")
         if self.every is not None and self.by != "run":
             raise ValueError("'every' is the time between compactions of a continuous run; expected 'by: run'")
         return self
 
-    def choose_who(self) -> Literal["glue", "run", "command"]:
-        """Return who compacts."""
-        return self.by or ("glue" if self.optimizer_role is not None else "command")
+    def choose_who(self, *, is_served: bool) -> Literal["glue", "run", "command", "service"]:
+        """Return who does the upkeep; ``is_served`` says that the catalog's service does it where nobody else is
+        named."""
+        return self.by or ("service" if is_served else "glue" if self.optimizer_role is not None else "command")
 
 
 def make_maintenance(
-    entry: MaintenanceEntry | None, spec: Spec, *, has_checkpoint: bool, keep_loads_days: int
+    entry: MaintenanceEntry | None, spec: Spec, *, has_checkpoint: bool, keep_loads_days: int, uploads_days: int
 ) -> Maintenance | None:
-    """Make the maintenance of the file's tables; a fault where their catalog has none, or no run that compacts.
+    """Make the maintenance of the file's tables; a fault where their catalog has none, or nobody who does it.
+    ``uploads_days`` are those of ``deployment.abort_incomplete_uploads_days``.
 
     Amazon S3 Tables expires snapshots by itself, after 5 days unless somebody sets another age: by default that of the
     records by which a load is undone.
@@ -96,7 +95,8 @@ def make_maintenance(
         return None
     if entry.expire_snapshots_days is None and spec.table_bucket:
         entry = entry.model_copy(update={"expire_snapshots_days": keep_loads_days})
-    if not spec.iceberg:
+    service = spec.catalog.service
+    if service is None:
         raise FaultError(
             ("maintenance",), "only Iceberg tables have snapshots to expire and files to compact; these are Parquet "
             "files.", remedy="Leave 'maintenance' out.",
@@ -109,10 +109,30 @@ def make_maintenance(
     if entry.by == "run" and not has_checkpoint:
         raise FaultError(
             ("maintenance", "by"), "'run' lets a continuous run compact between its batches, and this file has no "
-            "'checkpoint' for one.", remedy="Set checkpoint, or leave 'by' out and schedule 'lakewriter compact'.",
+            "'checkpoint' for one.", remedy="Set checkpoint, or 'by: command' and schedule 'lakewriter maintain'.",
+        )  # fmt: skip
+    _refuse_other_deleters(entry, is_served=not service.abilities.deletes)
+    days = entry.delete_orphans_days
+    if days is not None and days <= uploads_days:
+        raise FaultError(
+            ("maintenance", "delete_orphans_days"), f"{days} is too few: an upload of a load may be completed for "
+            f"{uploads_days} days (deployment.abort_incomplete_uploads_days), and is as old as its beginning; expected "
+            f"{uploads_days + 1} or more.",
         )  # fmt: skip
     of_entry = entry.model_dump(exclude={"by", "every", "compact"})
-    every = to_seconds(entry.every or _EVERY)
-    return Maintenance(
-        **of_entry, by=entry.choose_who(), every_seconds=every, compact=entry.compact or entry.by == "run"
-    )
+    every, who = to_seconds(entry.every or _EVERY), entry.choose_who(is_served=not service.abilities.deletes)
+    return Maintenance(**of_entry, by=who, every_seconds=every, compact=entry.compact or entry.by == "run")
+
+
+def _refuse_other_deleters(entry: MaintenanceEntry, *, is_served: bool) -> None:
+    """Refuse a service that does no upkeep, and anybody else's deletions where only the service deletes."""
+    if entry.by == "service" and not is_served:
+        raise FaultError(
+            ("maintenance", "by"), "'service' leaves the upkeep to Amazon S3 Tables, and these tables are in another "
+            "catalog.", remedy="Set 'by: glue', 'by: run' or 'by: command'.",
+        )  # fmt: skip
+    if is_served and entry.by in {"run", "command"} and entry.delete_orphans_days is not None:
+        raise FaultError(
+            ("maintenance", "delete_orphans_days"), f"{entry.by!r} can neither list nor delete objects of Amazon S3 "
+            "Tables, which deletes files itself.", remedy="Leave it out, or set 'by: service'.",
+        )  # fmt: skip

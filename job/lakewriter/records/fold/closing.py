@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from lakewriter.receipt import Batch, Cursor, DeletedKeys, InferredType
-from lakewriter.records.changes import Compact, Intent, Kind, Load, Merge, Refresh, Undo, lets_loads_go_on
+from lakewriter.records.changes import Compact, Expire, Intent, Kind, Load, Merge, Refresh, Undo, lets_loads_go_on
 from lakewriter.records.fold.by_hand import add_reset
 from lakewriter.records.fold.steps import UNLESS_PENDING, Step, Successions, fold, set_fields
 from lakewriter.records.input_records import Inputs, follow_load, follow_other, follow_undo
@@ -240,6 +240,11 @@ def _close_compact(state: TableState, intent: Compact, close: Close) -> dict[str
     }
 
 
+def _close_expire(state: TableState, intent: Expire, close: Close) -> dict[str, Any]:
+    """Return the fields that an expiry moves: it changes nothing for readers of the table as it is, and for loads."""
+    return {"inputs": follow_other(state.inputs, state.committed)}
+
+
 TakeBack = Callable[[TableState, Undo, datetime], Any]
 
 
@@ -332,6 +337,7 @@ _CLOSES: Final[Mapping[Kind, Callable[[TableState, Any, Close], dict[str, Any]]]
     "replace_partitions": _close_refresh,
     "undo": _close_undo,
     "compact": _close_compact,
+    "expire": _close_expire,
 }
 """What a closed change of each kind leaves in the state."""
 
