@@ -172,6 +172,7 @@ class _Bench:
     def __init__(self, servers: Servers, spark: SparkSession, folder: Path, rows: int, share: float) -> None:
         self.servers, self.spark, self.folder, self.rows = servers, spark, folder, rows
         self.duckdb: duckdb.DuckDBPyConnection | None = None
+        self.clients: Clients | None = None
         self.merged = int(rows * share)
         self.keys = set[int](range(rows))
 
@@ -233,7 +234,8 @@ class _Bench:
         file = self.folder / "lake.yaml"
         file.write_text(yaml.safe_dump(content), "utf-8")
         spec = load_spec(file)
-        report = run(spec, job_id=str(uuid.uuid4()), clients=Clients(spec.access), spark=lambda: self.spark)
+        self.clients = self.clients or Clients(spec.access)
+        report = run(spec, job_id=str(uuid.uuid4()), clients=self.clients, spark=lambda: self.spark)
         if report.status != "done":
             raise SystemExit(report.tables[0].message)
 

@@ -3,6 +3,7 @@
 import pyarrow as pa
 import pytest
 
+from lakewriter.aws import Clients
 from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.naming import LOAD_METADATA
@@ -116,9 +117,10 @@ def test_a_manifest_that_a_slow_process_may_commit_stays(aws, table):
 
 def test_files_that_cannot_be_counted(aws, table):
     """A load is there whatever becomes of the count of its table's files."""
-    found = table.intent("a", ROWS)
-    tables = IcebergTables(found.catalog, table.clients, found.load)
-    tables.publish(found, 1)
+    table.publish(table.intent("a", ROWS), 1)
+    found = table.intent("b", ROWS, committed=1)
+    tables = IcebergTables(found.catalog, Clients(table.clients.access), found.load)
+    tables.publish(found, 2)
     seen = []
 
     def rule(call, proceed):

@@ -16,10 +16,11 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
+from lakewriter.aws import Clients
 from lakewriter.commit.iceberg import merge_keys
 from lakewriter.commit.iceberg.added_files import DELETES, name_made
 from lakewriter.commit.iceberg.append import IcebergTables
-from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
+from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import KeyMerge
@@ -35,7 +36,7 @@ from lakewriter.records.facets import MergeIntent
 from lakewriter.report import MergeCounts, format_size
 from lakewriter.spec.table_spec import Mode
 from tests.commit import intents
-from tests.iceberg.commits import Table, intent, strays
+from tests.iceberg.commits import ACCESS, Table, intent, strays
 from tests.iceberg.test_changed_tables import change
 from tests.load.lakes import BUCKET
 from tests.support.narrow import need
@@ -240,6 +241,17 @@ def test_strays_of_a_merge_are_none_of_older_snapshots(aws, bucket):
     assert open_tables(table, found).clear_up(found, gone=True) == ()
     keys = [call.key for call, _ in aws.history[asked:]]
     assert (stray in aws.objects(BUCKET), set(older) & set(keys)) == (False, set())
+    assert read(table) == [row(1, 4, "4")]
+
+
+def test_no_metadata_file_is_read_twice(aws, bucket):
+    table = Table(aws)
+    for number in (1, 2, 3):
+        merge(table, [row(1, number, str(number))], number)
+    table.clients, asked = Clients(ACCESS), len(aws.history)
+    merge(table, [row(1, 4, "4")], 4)
+    keys = [call.key for call, _ in aws.history[asked:] if call.method == "GET" and str(call.key).endswith(".avro")]
+    assert len(keys) == len(set(keys)) > 3
     assert read(table) == [row(1, 4, "4")]
 
 
@@ -574,7 +586,7 @@ def test_load_whose_rows_have_no_key_merges_nothing():
 
 def test_end_of_a_file_that_is_read_in_parts(aws, bucket):
     aws.client("s3").put_object(Bucket=bucket, Key="k", Body=b"abc")
-    io = ClientsFileIO({CLIENTS: Table(aws).clients, LOAD: "", READ: {}, WRITTEN: []})
+    io = ClientsFileIO({CLIENTS: Table(aws).clients, LOAD: "", WRITTEN: []})
     parts = io.open_parts(f"s3://{bucket}/k", 3)
     assert [parts.read(2), parts.tell(), parts.read(9), parts.read(1), parts.seek(-2, 2), parts.read()] == [
         b"ab", 2, b"c", b"", 1, b"bc",

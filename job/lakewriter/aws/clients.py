@@ -37,6 +37,8 @@ _STREAM_PART: Final = 64 * 1024 * 1024
 """Bytes of a part of ``upload_stream``: S3 takes 10,000 of them."""
 BROKEN_ANSWERS: Final = 5
 """An answer that breaks off so many times fails the read."""
+_METADATA_BYTES: Final = 64 * 1024 * 1024
+"""So many bytes of Iceberg's metadata are held: a table's manifests are read several times in a load."""
 
 
 def read_error_code(error: ClientError) -> str:
@@ -134,8 +136,10 @@ class LastingObjects:
 
     MOST_BYTES: ClassVar[int] = 256 * 1024**2
 
-    def __init__(self) -> None:
+    def __init__(self, most_bytes: int | None = None) -> None:
+        self._most = most_bytes
         self._bodies: dict[str, bytes] = {}
+        self._size = 0
         self._using = threading.Lock()
 
     def __contains__(self, key: str) -> bool:
@@ -152,10 +156,10 @@ class LastingObjects:
     def put(self, key: str, body: bytes) -> None:
         """Hold an object as the one that was used last."""
         with self._using:
-            self._bodies.pop(key, None)
+            self._size += len(body) - len(self._bodies.pop(key, b""))
             self._bodies[key] = body
-            while sum(map(len, self._bodies.values())) > self.MOST_BYTES:
-                del self._bodies[next(iter(self._bodies))]
+            while self._size > (self._most or self.MOST_BYTES):
+                self._size -= len(self._bodies.pop(next(iter(self._bodies))))
 
 
 class Clients:
@@ -164,7 +168,8 @@ class Clients:
     ``requests`` counts the HTTP requests sent, by method, retries included. If ``access`` names neither a role nor
     keys, the ``vendor`` is asked for credentials before the default chain. ``reached`` names the services that have
     answered at least once: a service outside it that does not answer is unreachable, one in it is busy. ``clock`` is
-    S3's. ``lasting`` holds objects of the bucket. ``abilities`` are those of the bucket.
+    S3's. ``lasting`` holds objects of the bucket, ``metadata`` Iceberg's files by location. ``abilities`` are those of
+    the bucket.
     """
 
     abilities: Abilities = EVERYTHING
@@ -175,6 +180,7 @@ class Clients:
         self.requests: Counter[str] = Counter()
         self.clock = ServiceClock()
         self.lasting = LastingObjects()
+        self.metadata = LastingObjects(_METADATA_BYTES)
         self._counting = threading.Lock()
         self._session = boto3.Session(botocore_session=make_session(access, vendor), region_name=access.region)
         self._made: dict[str, Any] = {}
@@ -188,7 +194,7 @@ class Clients:
             if vendor not in self._vended:
                 clients = self._vended[vendor] = Clients(self.access, vendor)
                 clients.requests, clients._counting = self.requests, self._counting
-                clients.reached, clients.clock = self.reached, self.clock
+                clients.reached, clients.clock, clients.metadata = self.reached, self.clock, self.metadata
                 clients._unvended = self._unvended
             return self._vended[vendor]
 

@@ -11,7 +11,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
-from lakewriter.commit.iceberg.manifests import read_live_entries
+from lakewriter.commit.iceberg.manifests import read_live_entries, read_manifests
 from lakewriter.commit.iceberg.partition_specs import make_partition
 from lakewriter.commit.iceberg.snapshot_presence import read_load
 from lakewriter.receipt import Receipt
@@ -60,7 +60,7 @@ def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
     Only manifests that the snapshot itself has written can name them.
     """
     rows, moved = {}, name_made(MOVED, read_load(snapshot) or "")
-    for manifest in snapshot.manifests(table.io):
+    for manifest in read_manifests(table.metadata, snapshot, table.io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
         for entry in read_live_entries(manifest, table.io):

@@ -33,6 +33,7 @@ from lakewriter.commit.iceberg.manifests import (
     StreamedRewrite,
     list_data_files,
     read_live_entries,
+    read_manifests,
 )
 from lakewriter.commit.iceberg.merge import KeyMerge, read_deletes
 from lakewriter.commit.iceberg.obstacles import require_changeable, require_committable
@@ -388,7 +389,7 @@ def read_health(table: Table, *, counts_files: bool = True) -> TableHealth:
     deletes = read_deletes(snapshot) if snapshot is not None else None
     if not counts_files:
         return TableHealth(snapshots=len(table.metadata.snapshots), files=None, small_files=None, deletes=deletes)
-    manifests = snapshot.manifests(table.io) if snapshot else []
+    manifests = read_manifests(table.metadata, snapshot, table.io) if snapshot else []
     entries = (entry for manifest in manifests[:MANIFESTS] for entry in read_live_entries(manifest, table.io))
     sizes = [entry.size for entry in entries if entry.content == DataFileContent.DATA]
     complete = len(manifests) <= MANIFESTS

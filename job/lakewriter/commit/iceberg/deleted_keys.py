@@ -65,7 +65,7 @@ def fold(changed: pa.Table, objects: Sequence[bytes], reader: RowReader, at: dat
 def to_rows(entries: pa.Table, reader: RowReader, at: datetime) -> pa.Table:
     """Return entries that still keep rows out ``at`` a time in the form of table rows without a file."""
     entries = entries.filter(pc.greater(entries[UNTIL], pa.scalar(at, UNTIL_TYPE)))
-    entries = entries.append_column(POSITION, pa.array(range(len(entries)), pa.int64()))
+    entries = entries.append_column(POSITION, pa.arange(0, len(entries)))
     entries = entries.append_column(PRECEDENCE, pa.repeat(pa.scalar(0, pa.int64()), len(entries)))
     entries = entries.append_column(FILE, pa.repeat(pa.scalar(NO_FILE, pa.int64()), len(entries)))
     entries = entries.append_column(IS_LOADED, pa.repeat(False, len(entries)))

@@ -1,15 +1,27 @@
 """Read and write Iceberg's metadata files with the destination's own clients, which renew their credentials."""
 
 import io
+import json
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final, TypeVar, cast
 
+from pyiceberg.avro.decoder import new_decoder
+from pyiceberg.avro.file import META_SCHEMA, AvroFile, AvroFileHeader
+from pyiceberg.avro.reader import Reader
+from pyiceberg.avro.resolver import construct_reader, resolve_reader
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+from pyiceberg.schema import Schema
+from pyiceberg.typedef import StructProtocol
+from pyiceberg.utils.schema_conversion import AvroSchemaConversion
 
 from lakewriter import aws
+from lakewriter.aws.clients import LastingObjects
 from lakewriter.aws.object_files import ObjectFile, write_range
 from lakewriter.errors import LoadGoneError
 from lakewriter.naming import LOAD_METADATA
@@ -23,12 +35,9 @@ A table's properties are merged over the catalog's, so the name is one that no p
 WRITTEN: Final = ":lakewriter.written"
 """The catalog property with the list to which the location of every written file is added."""
 
-READ: Final = ":lakewriter.read"
-"""The catalog property with the content of the table's metadata files and manifest lists that were read last, by
-location: each load asks for the same ones several times, and none is ever replaced."""
-
-_MOST_CONTENTS: Final = 4
-_CACHED_NAMES: Final = re.compile(r"\.metadata\.json$|/snap-[^/]*\.avro$")
+_METADATA: Final = re.compile(r"\.(metadata\.json|avro)$")
+"""Matches metadata files, manifest lists and manifests: each load asks for the same ones several times, and none is
+ever replaced."""
 
 LOAD: Final = ":lakewriter.load"
 """The catalog property with the load for the objects' metadata, ``{pipeline}/{job_id}/{attempt}``."""
@@ -36,6 +45,7 @@ LOAD: Final = ":lakewriter.load"
 PRECONDITION_FAILED: Final = 412
 
 T = TypeVar("T")
+Record = TypeVar("Record", bound=StructProtocol)
 
 
 class ClientsFileIO(FileIO):
@@ -46,11 +56,10 @@ class ClientsFileIO(FileIO):
         self._clients: aws.Clients = properties[CLIENTS]
         self._written: list[str] = properties[WRITTEN]
         self._load: str = properties[LOAD]
-        self._read: dict[str, bytes] = properties[READ]
 
     def new_input(self, location: str) -> "S3Input":
         """See ``FileIO``."""
-        return S3Input(location, self._clients, self._read if _CACHED_NAMES.search(location) else {})
+        return S3Input(location, self._clients, self._clients.metadata if _METADATA.search(location) else None)
 
     def new_output(self, location: str) -> "S3Output":
         """See ``FileIO``."""
@@ -70,22 +79,52 @@ class ClientsFileIO(FileIO):
         _ask("s3:DeleteObject", name, self._clients, lambda s3: s3.delete_object(Bucket=bucket, Key=key))
 
 
+@dataclass(frozen=True, eq=False)
+class RecordKind:
+    """The schema by which records of manifests or of lists of them are read, and the classes that they become."""
+
+    schema: Schema
+    types: Mapping[int, Callable[..., StructProtocol]]
+    enums: Mapping[int, Callable[..., Enum]]
+
+
+class MetadataFile(AvroFile[Record]):
+    """A manifest, or a list of manifests. The reader of each schema is made once, since that takes longer than to read
+    the records of a small file."""
+
+    def __init__(self, input_file: InputFile, kind: RecordKind) -> None:
+        super().__init__(input_file, kind.schema, dict(kind.types), dict(kind.enums))
+        self._kind = kind
+
+    def __enter__(self) -> "MetadataFile[Record]":
+        with self.input_file.open() as stream:
+            self.decoder = new_decoder(stream.read())
+        self.header = _make_header_reader().read(self.decoder)
+        self.reader = _make_reader(self.header.meta["avro.schema"], self._kind)
+        return self
+
+
+@lru_cache(maxsize=1)
+def _make_header_reader() -> Reader:
+    return construct_reader(META_SCHEMA, {-1: AvroFileHeader})
+
+
+@lru_cache(maxsize=256)
+def _make_reader(written: str, kind: RecordKind) -> Reader:
+    schema = AvroSchemaConversion().avro_to_iceberg(json.loads(written))
+    return resolve_reader(schema, kind.schema, dict(kind.types), dict(kind.enums))
+
+
 class S3Input(InputFile):
     """One object, fetched when it is first read, unless ``contents`` has it already."""
 
-    def __init__(self, location: str, clients: aws.Clients, contents: dict[str, bytes] | None = None) -> None:
+    def __init__(self, location: str, clients: aws.Clients, contents: LastingObjects | None = None) -> None:
         super().__init__(location)
         self._clients = clients
-        self._contents = {} if contents is None else contents
+        self._contents = LastingObjects() if contents is None else contents
 
     def _read(self) -> bytes:
-        content = self._contents.get(self.location)
-        if content is None:
-            content = self.fetch()
-            while len(self._contents) >= _MOST_CONTENTS:
-                del self._contents[next(iter(self._contents))]
-            self._contents[self.location] = content
-        return content
+        return self._contents.get(self.location, lambda _: self.fetch())
 
     def fetch(self, **options: Any) -> bytes:
         """Fetch the object, or the part that ``options`` ask for; ``LOAD_GONE`` where it is not there."""

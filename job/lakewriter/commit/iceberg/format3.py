@@ -6,10 +6,10 @@ PyIceberg does both.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pyiceberg.avro.codecs import AVRO_CODEC_KEY, AvroCompressionCodec
-from pyiceberg.avro.file import AvroFile, AvroOutputFile
+from pyiceberg.avro.file import AvroOutputFile
 from pyiceberg.io import FileIO, OutputFile
 from pyiceberg.manifest import (
     DATA_FILE_TYPE,
@@ -35,8 +35,10 @@ from pyiceberg.table.metadata import TableMetadata, TableMetadataV3
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import IcebergBaseModel
 
+from lakewriter.commit.iceberg.file_io import MetadataFile, RecordKind
+
 VERSION: Final[Literal[3]] = 3
-ENUMS: Final[dict[int, Any]] = {0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent}
+ENUMS: Final = {0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent}
 """By field id, as ``ManifestFile.fetch_manifest_entry`` has them."""
 
 
@@ -69,15 +71,14 @@ class ManifestFile3(ManifestFile):
 
     def fetch_manifest_entry(self, io: FileIO, discard_deleted: bool = True) -> list[ManifestEntry]:
         """See ``ManifestFile``. Each data file has the id of its first row."""
-        schema, types = MANIFEST_ENTRY_SCHEMAS[VERSION], dict[int, Any]({-1: ManifestEntry, 2: DataFile3})
-        with AvroFile[ManifestEntry](io.new_input(self.manifest_path), schema, types, ENUMS) as entries:
+        with MetadataFile[ManifestEntry](io.new_input(self.manifest_path), _ENTRIES) as entries:
             return [
                 _inherit_from_manifest(entry, self)
                 for entry in self._assign_row_ids(entries)
                 if not discard_deleted or entry.status != ManifestEntryStatus.DELETED
             ]
 
-    def _assign_row_ids(self, entries: AvroFile[ManifestEntry]) -> Iterator[ManifestEntry]:
+    def _assign_row_ids(self, entries: MetadataFile[ManifestEntry]) -> Iterator[ManifestEntry]:
         """See https://iceberg.apache.org/spec/#first-row-id-inheritance."""
         # Rule row-ids-inherited
         next_id = self.first_row_id
@@ -92,12 +93,14 @@ class ManifestFile3(ManifestFile):
 
 def read_manifests(snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
     """Return a snapshot's manifests with the ids of their first rows, which ``Snapshot.manifests`` leaves out."""
-    schema = MANIFEST_LIST_FILE_SCHEMAS[VERSION]
-    types: dict[int, Any] = {-1: ManifestFile3, 508: PartitionFieldSummary}
-    with AvroFile[ManifestFile](
-        io.new_input(snapshot.manifest_list), schema, types, {517: ManifestContent}
-    ) as manifests:
+    with MetadataFile[ManifestFile](io.new_input(snapshot.manifest_list), _MANIFESTS) as manifests:
         return list(manifests)
+
+
+_ENTRIES: Final = RecordKind(MANIFEST_ENTRY_SCHEMAS[VERSION], {-1: ManifestEntry, 2: DataFile3}, ENUMS)
+_MANIFESTS: Final = RecordKind(
+    MANIFEST_LIST_FILE_SCHEMAS[VERSION], {-1: ManifestFile3, 508: PartitionFieldSummary}, {517: ManifestContent}
+)
 
 
 class ManifestWriter3(ManifestWriterV2):

@@ -18,7 +18,7 @@ from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 from lakewriter import aws
 from lakewriter.commit.iceberg import format3
 from lakewriter.commit.iceberg.catalog_errors import CONNECT, explain_errors, read_status
-from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, READ, WRITTEN, ClientsFileIO
+from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.rest_services import make_sign_in
 from lakewriter.spec.catalogs import GlueService, IcebergService
 
@@ -48,7 +48,7 @@ class _OwnFiles:
     properties: Properties
 
     def _load_file_io(self, properties: Properties = EMPTY_DICT, location: str | None = None) -> FileIO:
-        own_properties = {name: self.properties[name] for name in (CLIENTS, LOAD, READ, WRITTEN)}
+        own_properties = {name: self.properties[name] for name in (CLIENTS, LOAD, WRITTEN)}
         return ClientsFileIO({**self.properties, **properties, **own_properties})
 
 
@@ -143,7 +143,7 @@ class _Rest(_OwnFiles, RestCatalog):
 def open_catalog(service: IcebergService, clients: aws.Clients, load: str, written: list[str]) -> Catalog:
     """Open the catalog. The files it writes name ``load`` in their metadata; their locations are put into
     ``written``."""
-    shared: dict[str, Any] = {"py-io-impl": _FILE_IO, CLIENTS: clients, LOAD: load, WRITTEN: written, READ: {}}
+    shared: dict[str, Any] = {"py-io-impl": _FILE_IO, CLIENTS: clients, LOAD: load, WRITTEN: written}
     if isinstance(service, GlueService):
         return _Glue("glue", client=clients.glue, **shared)
     with explain_errors(service, clients, CONNECT):

@@ -16,9 +16,11 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.io import FileIO
-from pyiceberg.table import Table, TableProperties
+from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import MAIN_BRANCH
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.table.update import TableUpdate
 
 from lakewriter import aws
 from lakewriter.commit.backoff import Backoff
@@ -321,9 +323,9 @@ def drop_history(table: Table, io: FileIO | None = None, but: Collection[int] = 
     """Return the table with its current snapshot alone, for a transaction that needs no other; ``but`` are the
     snapshots that one needs, of all branches and tags too.
 
-    PyIceberg copies all metadata some twenty times in a transaction: seconds where there are thousands of snapshots. A
-    commit sends only what the transaction adds; the catalog has the other snapshots. The log of metadata files stays:
-    PyIceberg deletes the oldest of them where the table's properties say so.
+    PyIceberg copies all metadata in a transaction: seconds where there are thousands of snapshots. A commit sends only
+    what the transaction adds; the catalog has the other snapshots. The log of metadata files stays: PyIceberg deletes
+    the oldest of them where the table's properties say so.
     """
     current, whole = table.current_snapshot(), table.metadata
     needed = {*but, *([current.snapshot_id] if current else [])}
@@ -335,7 +337,27 @@ def drop_history(table: Table, io: FileIO | None = None, but: Collection[int] = 
         "partition_statistics": [file for file in whole.partition_statistics if file.snapshot_id in but],
     }
     metadata = whole.model_copy(update=alone)
-    return Table(table.name(), metadata, table.metadata_location, io or table.io, table.catalog)
+    return _TableAlone(table.name(), metadata, table.metadata_location, io or table.io, table.catalog)
+
+
+class _TableAlone(Table):
+    def transaction(self) -> Transaction:
+        """See ``Table``."""
+        return _Transaction(self)
+
+
+class _Transaction(Transaction):
+    """Makes its metadata once for each change: PyIceberg copies all of them some twenty times in an append."""
+
+    _made: tuple[TableMetadata, tuple[TableUpdate, ...], TableMetadata] | None = None
+
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """See ``Transaction``."""
+        base, updates = self._table.metadata, self._updates
+        if self._made is None or self._made[0] is not base or self._made[1] is not updates:
+            self._made = base, updates, super().table_metadata
+        return self._made[2]
 
 
 def list_folders(table: Table) -> tuple[str, ...]:

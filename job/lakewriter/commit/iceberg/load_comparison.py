@@ -13,7 +13,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 from lakewriter.commit.change_count import name_count_property
 from lakewriter.commit.iceberg.added_files import describe_file_differences, find_schema, read_added_files
 from lakewriter.commit.iceberg.catalog_errors import explain_limits
-from lakewriter.commit.iceberg.manifests import list_data_files, read_entries
+from lakewriter.commit.iceberg.manifests import list_data_files, read_entries, read_manifests
 from lakewriter.commit.iceberg.schema_evolution import count_loads
 from lakewriter.commit.iceberg.snapshot_presence import (
     explain_absence,
@@ -147,7 +147,7 @@ class LoadComparison:
 
 def _list_removed(table: Table, snapshot: Snapshot) -> Iterator[str]:
     """Yield the data files that this snapshot itself removed."""
-    for manifest in snapshot.manifests(table.io):
+    for manifest in read_manifests(table.metadata, snapshot, table.io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
         for entry in read_entries(manifest, table.io):

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Collection, Iterator
 from typing import ClassVar, Final, NamedTuple, cast
 
-from pyiceberg.avro.file import AvroFile
 from pyiceberg.io import FileIO
 from pyiceberg.manifest import (
     DEFAULT_READ_VERSION,
     MANIFEST_ENTRY_SCHEMAS,
+    MANIFEST_LIST_FILE_SCHEMAS,
     DataFile,
     DataFileContent,
     ManifestContent,
@@ -16,6 +16,8 @@ from pyiceberg.manifest import (
     ManifestFile,
     ManifestWriter,
     ManifestWriterV2,
+    PartitionFieldSummary,
+    _inherit_from_manifest,
     write_manifest,
 )
 from pyiceberg.partitioning import PartitionSpec
@@ -34,6 +36,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.utils.properties import property_as_int
 
 from lakewriter.commit.iceberg import format3
+from lakewriter.commit.iceberg.file_io import MetadataFile, RecordKind
 
 ENTRIES: Final = 250
 """After how many entries a manifest's size is looked at, as Iceberg's Java does:
@@ -306,7 +309,33 @@ def _has_data(manifest: ManifestFile) -> bool:
 def read_manifests(metadata: TableMetadata, snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
     """Return a snapshot's manifests, by which entries are read with all fields of the table's format version."""
     is_of_3 = metadata.format_version == format3.VERSION
-    return format3.read_manifests(snapshot, io) if is_of_3 else snapshot.manifests(io)
+    return format3.read_manifests(snapshot, io) if is_of_3 else _read_manifests_of_2(snapshot, io)
+
+
+def _read_manifests_of_2(snapshot: Snapshot, io: FileIO) -> list[ManifestFile]:
+    with MetadataFile[ManifestFile](io.new_input(snapshot.manifest_list), _MANIFESTS) as manifests:
+        return list(manifests)
+
+
+class _Manifest(ManifestFile):
+    def fetch_manifest_entry(self, io: FileIO, discard_deleted: bool = True) -> list[ManifestEntry]:
+        """See ``ManifestFile``."""
+        with MetadataFile[ManifestEntry](io.new_input(self.manifest_path), _ENTRIES) as entries:
+            return [
+                _inherit_from_manifest(entry, self)
+                for entry in entries
+                if not discard_deleted or entry.status != ManifestEntryStatus.DELETED
+            ]
+
+
+_ENTRIES: Final = RecordKind(
+    MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION], {-1: ManifestEntry, 2: DataFile}, format3.ENUMS
+)
+_MANIFESTS: Final = RecordKind(
+    MANIFEST_LIST_FILE_SCHEMAS[DEFAULT_READ_VERSION],
+    {-1: _Manifest, 508: PartitionFieldSummary},
+    {517: ManifestContent},
+)
 
 
 class Entry(NamedTuple):
@@ -322,9 +351,7 @@ class Entry(NamedTuple):
 
 def read_entries(manifest: ManifestFile, io: FileIO) -> Iterator[Entry]:
     """Yield a manifest's entries, those of removed files too; the library's own reader holds all of them."""
-    schema = MANIFEST_ENTRY_SCHEMAS[DEFAULT_READ_VERSION]
-    input_file = io.new_input(manifest.manifest_path)
-    with AvroFile[ManifestEntry](input_file, schema, {-1: ManifestEntry, 2: DataFile}, format3.ENUMS) as entries:
+    with MetadataFile[ManifestEntry](io.new_input(manifest.manifest_path), _ENTRIES) as entries:
         for entry in entries:
             file = entry.data_file
             # The specification lets an entry inherit the id.
@@ -342,7 +369,7 @@ def read_live_entries(manifest: ManifestFile, io: FileIO) -> Iterator[Entry]:
 
 def list_data_files(table: Table, snapshot: Snapshot | None) -> Iterator[str]:
     """Yield the locations of the data files that a snapshot has; none without a snapshot."""
-    for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
+    for manifest in read_manifests(table.metadata, snapshot, table.io) if snapshot is not None else ():
         for entry in read_live_entries(manifest, table.io):
             if entry.content == DataFileContent.DATA:
                 yield entry.path

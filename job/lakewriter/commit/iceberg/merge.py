@@ -24,7 +24,7 @@ from lakewriter.commit.iceberg import format3
 from lakewriter.commit.iceberg.added_files import DELETES, MOVED, name_made
 from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, fold, read_newest, to_rows, write_deleted
 from lakewriter.commit.iceberg.deletion_vectors import LiveFile, Plan, is_vector, plan_files, write_vectors
-from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries
+from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries, read_manifests
 from lakewriter.commit.iceberg.merge_keys import AppliedDeletes, RowReader, rank_alike
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
 from lakewriter.commit.iceberg.merge_winners import (
@@ -152,12 +152,15 @@ class KeyMerge:
             columns = {FILE: pa.chunked_array([*numbers], pa.int64())}
             columns |= {POSITION: pa.chunked_array([positions for _, positions, _ in moved], pa.int64())}
             gone = pa.concat_tables([gone, pa.table(columns)])
-        by_file = defaultdict[int, list[int]](list)
-        for batch in gone.to_batches():
-            for file, position in zip(batch[FILE].to_pylist(), batch[POSITION].to_pylist(), strict=True):
-                by_file[file].append(position)
+        gone = gone.sort_by(FILE)
+        counts = pc.value_counts(gone[FILE])
+        ends = pc.cumulative_sum(counts.field("counts")).to_pylist()
+        positions = gone[POSITION].combine_chunks()
         return _Judgment(
-            [(every[file], pa.array(positions, pa.int64())) for file, positions in sorted(by_file.items())],
+            [
+                (every[file["values"]], positions.slice(end - file["counts"], file["counts"]))
+                for file, end in zip(counts.to_pylist(), ends, strict=True)
+            ],
             [(every[file].file, positions, ids) for file, positions, ids in moved],
             plan.vectored,
             judged.counts,
@@ -259,7 +262,7 @@ def require_mergeable(table: Table, what: str = "rows are merged") -> None:
             f"{what} by files with deletes of positions.",
             remedy=f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='{LOWEST}'), or load into another table.",
         )
-    for manifest in snapshot.manifests(table.io) if snapshot is not None else ():
+    for manifest in read_manifests(table.metadata, snapshot, table.io) if snapshot is not None else ():
         if manifest.content == ManifestContent.DELETES:
             for entry in read_live_entries(manifest, table.io):
                 if entry.content == DataFileContent.EQUALITY_DELETES:

@@ -129,7 +129,7 @@ class RowReader:
             else:
                 columns[label] = pa.repeat(self.find_constant(self._ids[label], type_, file), len(batch))
         columns[DELETED] = pc.fill_null(columns.get(DELETED, pa.repeat(False, len(batch))), False)
-        columns[POSITION] = pa.array(range(start, start + len(batch)), pa.int64())
+        columns[POSITION] = pa.arange(start, start + len(batch))
         return pa.table(columns)
 
     @property
@@ -185,7 +185,7 @@ def rank_alike(rows: pa.Table, reader: RowReader, files: Sequence[DataFile], col
     that delete come last, then those with the highest digest of the values in ``columns``. Files are read again only
     where there are such rows.
     """
-    alike = rows.append_column("number", pa.array(range(len(rows)), pa.int64()))
+    alike = rows.append_column("number", pa.arange(0, len(rows)))
     groups = alike.group_by([*reader.keys, *reader.orders]).aggregate([("number", "list")])["number_list"]
     tied = alike.take(groups.filter(pc.greater(pc.list_value_length(groups), 1)).combine_chunks().flatten())
     ranks = [0] * len(rows)

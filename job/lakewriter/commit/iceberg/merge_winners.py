@@ -93,7 +93,7 @@ def _rank(rows: pa.Table, keys: Sequence[str], orders: Sequence[str], *, wins_ti
     alike = pa.repeat(False, len(rows))
     differs = reduce(pc.or_, (_differ_from_previous(rows[name]) for name in orders), alike)
     rows = rows.append_column(_ORDER, pc.cumulative_sum(differs.cast(pa.int64())))
-    return rows.append_column(_RANK, pa.array(range(len(rows)), pa.int64()))
+    return rows.append_column(_RANK, pa.arange(0, len(rows)))
 
 
 def _weigh(rows: pa.Table, keys: Sequence[str], by: Sequence[str], *, wins_ties: bool) -> pa.Array:
@@ -102,7 +102,7 @@ def _weigh(rows: pa.Table, keys: Sequence[str], by: Sequence[str], *, wins_ties:
     0 a row of the load that another one supersedes, 1 the load's last row, 2 a row of the table, 3 the load's last row
     if it deletes, 4 a row that the table has as deleted; 5 the load's last row where it wins ties, 7 if it deletes
     """
-    numbered = rows.append_column(_NUMBER, pa.array(range(len(rows)), pa.int64()))
+    numbered = rows.append_column(_NUMBER, pa.arange(0, len(rows)))
     loaded = numbered.filter(numbered[IS_LOADED])
     loaded = loaded.take(
         pc.sort_indices(loaded, sort_keys=[(name, "ascending") for name in (PRECEDENCE, FILE, POSITION)])

@@ -10,7 +10,7 @@ import pyarrow.types as pt
 from pyiceberg.io import FileIO, InputFile, OutputFile, OutputStream
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestFile
 from pyiceberg.schema import Schema, index_by_id
-from pyiceberg.table import Table, TableProperties, Transaction
+from pyiceberg.table import Table, TableProperties
 from pyiceberg.table.metadata import TableMetadataV3
 from pyiceberg.table.update import update_table_metadata
 from pyiceberg.typedef import Record
@@ -185,7 +185,7 @@ def _rehearse_append(table: Table) -> None:
     for setting in _RETRY_PROPERTIES:
         property_as_int(properties, setting)
     trial = drop_history(table, _Rehearsal(table.io))
-    transaction = Transaction(trial)
+    transaction = trial.transaction()
     _TrialAppend(transaction, trial.io, lambda: iter([_make_any_file(table)]), {}).commit()
     update_table_metadata(trial.metadata, transaction._updates, metadata_location=table.metadata_location)
 
