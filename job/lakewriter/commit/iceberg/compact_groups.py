@@ -89,7 +89,7 @@ def choose_groups(table: Table, target: int, budget: int) -> Choice:
     ``SCHEMA_INCOMPATIBLE`` for a table whose deletes do not name positions.
     """
     require_mergeable(table, "files are replaced")
-    tasks = plan_files(table).files
+    tasks = plan_files(table)
     spec_id = table.spec().spec_id
     current = [task for task in tasks if task.file.spec_id == spec_id and task.file.file_format == FileFormat.PARQUET]
     by_partition = defaultdict[Record, list[LiveFile]](list)

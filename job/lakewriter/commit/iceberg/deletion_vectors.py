@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.manifest import DATA_FILE_TYPE, DataFile, DataFileContent, FileFormat, ManifestEntry
+from pyiceberg.manifest import DATA_FILE_TYPE, DataFile, DataFileContent, FileFormat, ManifestContent, ManifestEntry
 from pyiceberg.table import ManifestGroupPlanner, Table
 from pyiceberg.table.puffin import MAGIC_BYTES
 from pyroaring import BitMap64
@@ -36,15 +36,7 @@ class LiveFile:
     sequence: int | None = None
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Data files, and the locations of those that have a deletion vector."""
-
-    files: tuple[LiveFile, ...]
-    vectored: frozenset[str]
-
-
-def plan_files(table: Table, condition: BooleanExpression | None = None) -> Plan:
+def plan_files(table: Table, condition: BooleanExpression | None = None) -> tuple[LiveFile, ...]:
     """Return the data files of the current snapshot that may have rows of a ``condition``.
 
     A vector has all deletes of its data file: no other file with deletes applies then. The library's planner takes the
@@ -52,7 +44,7 @@ def plan_files(table: Table, condition: BooleanExpression | None = None) -> Plan
     """
     snapshot = table.current_snapshot()
     if snapshot is None:
-        return Plan((), frozenset())
+        return ()
     vectors, sequences = dict[str, DataFile](), dict[str, int | None]()
 
     def note(entry: ManifestEntry) -> bool:
@@ -73,7 +65,21 @@ def plan_files(table: Table, condition: BooleanExpression | None = None) -> Plan
             file, tuple(sorted(applied, key=lambda applying: applying.file_path)), sequences[file.file_path]
         )
 
-    return Plan(tuple(make(task.file, task.delete_files) for task in tasks), frozenset(vectors))
+    return tuple(make(task.file, task.delete_files) for task in tasks)
+
+
+def list_position_deletes(table: Table) -> list[str]:
+    """List the files of the current snapshot that name deleted positions and are not vectors."""
+    snapshot = table.current_snapshot()
+    if snapshot is None:
+        return []
+    return [
+        entry.data_file.file_path
+        for manifest in read_manifests(table.metadata, snapshot, table.io)
+        if manifest.content == ManifestContent.DELETES
+        for entry in manifest.fetch_manifest_entry(table.io)
+        if entry.data_file.content == DataFileContent.POSITION_DELETES and not is_vector(entry.data_file)
+    ]
 
 
 def is_vector(file: DataFile) -> bool:

@@ -6,7 +6,7 @@ compaction or of another writer of the same keys, costs another try. A file that
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
@@ -23,7 +23,13 @@ from lakewriter.aws.clients import LastingObjects
 from lakewriter.commit.iceberg import format3
 from lakewriter.commit.iceberg.added_files import DELETES, MOVED, name_made
 from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, fold, read_newest, to_rows, write_deleted
-from lakewriter.commit.iceberg.deletion_vectors import LiveFile, Plan, is_vector, plan_files, write_vectors
+from lakewriter.commit.iceberg.deletion_vectors import (
+    LiveFile,
+    is_vector,
+    list_position_deletes,
+    plan_files,
+    write_vectors,
+)
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries, read_manifests
 from lakewriter.commit.iceberg.merge_keys import AppliedDeletes, RowReader, rank_alike
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
@@ -56,7 +62,6 @@ class _Judgment:
 
     gone: list[tuple[LiveFile, pa.Array]]
     moved: list[tuple[DataFile, pa.Array, pa.Array]]
-    vectored: frozenset[str]
     counts: MergeCounts
 
 
@@ -101,8 +106,11 @@ class KeyMerge:
         else:
             moved = list(RowMove(table, schema, lambda: make_name(MOVED, "parquet")).write(judgment.moved))
             vectors = [(live.file, self._add_gone(table, live, positions)) for live, positions in judgment.gone]
+            # Rule position-deletes-leave
+            replaced = [] if replaces else list_position_deletes(table)
+            if replaced:
+                vectors += self._convert(table, {file.file_path for file, _ in gone})
             deletes = write_vectors(table, vectors, make_name(DELETES, "puffin")) if vectors else []
-            replaced = self._list_replaced(judgment)
         StreamedMerge(
             transaction,
             table.io,
@@ -118,12 +126,14 @@ class KeyMerge:
         # Rule vector-holds-former-deletes
         return pa.concat_arrays([positions, self._gone.find(table.io, live)])
 
-    def _list_replaced(self, judgment: _Judgment) -> list[str]:
-        """List the files with position deletes that name no data file without a vector."""
-        vectored = judgment.vectored.union(live.file.file_path for live, _ in judgment.gone)
-        applied = {file.file_path for live, _ in judgment.gone for file in live.deletes if not is_vector(file)}
-        # Rule position-deletes-leave
-        return [path for path in applied if vectored.issuperset(self._gone.list_names(path))]
+    def _convert(self, table: Table, done: Collection[str]) -> Iterator[tuple[DataFile, pa.Array]]:
+        """Yield what files with position deletes name in the other data files, for vectors in their place: a table that
+        was upgraded has such files, and not every reader takes them beside vectors."""
+        for live in plan_files(table):
+            if live.file.file_path not in done and not all(map(is_vector, live.deletes)):
+                positions = self._gone.find(table.io, live)
+                if len(positions):
+                    yield live.file, positions
 
     def _judge(self, table: Table, schema: Schema, files: list[DataFile], *, replaces: bool) -> _Judgment:
         """Judge the rows of the load's ``files``, which have this schema."""
@@ -132,8 +142,8 @@ class KeyMerge:
         complete = self._read_loaded(table, reader, files)
         keys = complete.select(list(reader.keys)).group_by(list(reader.keys)).aggregate([])
         sees_none = replaces or not len(keys)
-        plan = Plan((), frozenset()) if sees_none else plan_files(table, reader.make_filter(keys))
-        tables = [self._read_live(table, reader, live, keys) for live in plan.files]
+        there = () if sees_none else plan_files(table, reader.make_filter(keys))
+        tables = [self._read_live(table, reader, live, keys) for live in there]
         deleted = self._read_deleted_before(reader, keys).select(complete.column_names)
         # Rule deleted-keys-keep-out
         rows = pa.concat_tables([complete, *_number_files(tables, len(files), is_loaded=False), deleted])
@@ -144,7 +154,7 @@ class KeyMerge:
             keeps_deleted=self._merge.keeps_deleted,
             wins_ties=self._merge.wins_ties,
         )
-        every, gone, moved = [*map(LiveFile, files), *plan.files], judged.gone, []
+        every, gone, moved = [*map(LiveFile, files), *there], judged.gone, []
         # Rule updated-rows-keep-ids
         if table.format_version >= format3.VERSION:
             moved = list(_find_moved(table, find_replaced(rows, gone, reader.keys), every))
@@ -162,7 +172,6 @@ class KeyMerge:
                 for file, end in zip(counts.to_pylist(), ends, strict=True)
             ],
             [(every[file].file, positions, ids) for file, positions, ids in moved],
-            plan.vectored,
             judged.counts,
         )
 

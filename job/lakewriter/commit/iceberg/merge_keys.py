@@ -229,10 +229,6 @@ class AppliedDeletes:
                 positions.append(self._read[key][path])
         return pa.concat_arrays(positions)
 
-    def list_names(self, deletes: str) -> Collection[str]:
-        """Return the data files that a file with position deletes names, which has been read."""
-        return self._read[deletes, None].keys()
-
 
 def read_gone(io: Any, file: DataFile) -> dict[str, pa.Array]:
     """Return the positions that a file with deletes names, by the data file that they are in."""
