@@ -71,11 +71,9 @@ def plan_files(table: Table, condition: BooleanExpression | None = None) -> tupl
 def list_position_deletes(table: Table) -> list[str]:
     """List the files of the current snapshot that name deleted positions and are not vectors."""
     snapshot = table.current_snapshot()
-    if snapshot is None:
-        return []
     return [
         entry.data_file.file_path
-        for manifest in read_manifests(table.metadata, snapshot, table.io)
+        for manifest in (read_manifests(table.metadata, snapshot, table.io) if snapshot is not None else ())
         if manifest.content == ManifestContent.DELETES
         for entry in manifest.fetch_manifest_entry(table.io)
         if entry.data_file.content == DataFileContent.POSITION_DELETES and not is_vector(entry.data_file)

@@ -143,7 +143,8 @@ class IcebergTable:
     def require_version(self, table: Table) -> None:
         """Raise ``SCHEMA_INCOMPATIBLE`` where the table has a lower format version than the file asks for."""
         asked = self.action.format_version
-        if table.format_version < asked:
+        # Version 2 is what new tables get, not what a file asks for.
+        if table.format_version < asked == VERSION:
             raise SchemaIncompatibleError(
                 f"Iceberg table {self.name} has format version {table.format_version}, and 'format_version' asks for "
                 f"{asked}; a load upgrades no table.",
