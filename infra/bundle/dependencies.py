@@ -21,7 +21,9 @@ MACHINES: Final = {"x86_64": 62, "aarch64": 183}
 GLIBC: Final = "manylinux_2_28"
 """Amazon Linux 2023 has a newer one."""
 
-CLIENTS: Final = ("cloudwatch", "glue", "iam", "kms", "s3", "secretsmanager", "signin", "ssm", "sso", "sso-oidc", "sts")
+CLIENTS: Final = (
+    "cloudwatch", "glue", "iam", "kms", "s3", "s3tables", "secretsmanager", "signin", "ssm", "sso", "sso-oidc", "sts"
+)  # fmt: skip
 """The services whose botocore descriptions stay in the archive; those of all services are 28 MB."""
 
 DROP: Final = (

@@ -211,7 +211,7 @@ class OnServer:
         where = {"Bucket": BUCKET, "Key": key}
         upload = self._clients.s3.create_multipart_upload(**where, Metadata={"lakewriter-load": load})["UploadId"]
         part = self._clients.s3.upload_part(**where, UploadId=upload, PartNumber=1, Body=b"x")
-        return test_attempt.a_receipt(key, upload, part["ETag"])
+        return test_attempt.a_receipt(key, upload, part["ETag"]).model_copy(update={"bucket": BUCKET})
 
     @property
     def staged(self) -> list[str]:

@@ -26,6 +26,7 @@ from lakewriter.operate.health import assess
 from lakewriter.operate.verification import Verifier
 from lakewriter.records.state import TableState
 from lakewriter.run import checks
+from lakewriter.spec.catalogs import EVERYTHING
 from tests.dialects.files import READ, lake
 
 FAULT = "table {}: KeyError: 'gone'. This is a fault of Lakewriter itself: report it with the trace in the log."
@@ -35,7 +36,7 @@ class Broken:
     """The control objects of one table, or what is raised in their place."""
 
     def __init__(self, fault: Exception | None) -> None:
-        self.fault, self.table_id = fault, "t"
+        self.fault, self.table_id, self.abilities = fault, "t", EVERYTHING
 
     @property
     def state(self) -> "Broken":

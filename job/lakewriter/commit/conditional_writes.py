@@ -251,7 +251,8 @@ class S3Store:
     def _explain(
         self, error: aws.BotoCoreError | aws.ClientError, action: str, key: str, bucket: str = ""
     ) -> LakeError:
-        return aws.explain(error, doing=self._describe_call(action, key, bucket), access=self._clients.access)
+        access = self._clients.access.model_copy(update={"bucket": bucket or self._bucket})
+        return aws.explain(error, doing=self._describe_call(action, key, bucket), access=access)
 
     def _describe_call(self, action: str, key: str, bucket: str = "") -> str:
         return f"s3:{action} on s3://{bucket or self._bucket}/{key}"
