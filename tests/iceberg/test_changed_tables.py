@@ -147,7 +147,7 @@ CHANGED = [
      "previous-versions-max"),
     ("a codec unknown", setting("write.avro.compression-codec", "lzma"), "Unsupported codec: lzma",
      "Unsupported codec: lzma"),
-    ("a limit that is none", setting("write.summary.partition-limit", "x"), "invalid literal for int()",
+    ("a limit that is none", setting("write.summary.partition-limit", "x"), "write.summary.partition-limit to an integer: x",
      "write.summary.partition-limit to an integer: x"),
     ("a name mapping", setting("schema.name-mapping.default", '[{"field-id": 1, "names": ["id"]}]'), FINE, FINE),
     ("a name mapping that is none", setting("schema.name-mapping.default", "x"), "schema.name-mapping.default", FINE),

@@ -161,6 +161,11 @@ class LastingObjects:
             while self._size > (self._most or self.MOST_BYTES):
                 self._size -= len(self._bodies.pop(next(iter(self._bodies))))
 
+    def clear(self) -> None:
+        """Hold nothing, so that each object is read again."""
+        with self._using:
+            self._bodies, self._size = {}, 0
+
 
 class Clients:
     """The clients of one destination; credentials of a role or of a vendor are renewed before they expire.
