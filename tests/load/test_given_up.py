@@ -16,7 +16,9 @@ from werkzeug.wrappers import Response
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
 from lakewriter.commit.recover import recover
+from lakewriter.commit.uploads import withdraw
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SpecInvalidError
+from lakewriter.operate import repair
 from lakewriter.operate.compaction import Compaction
 from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import ask_catalog, conclude
@@ -26,7 +28,7 @@ from lakewriter.run.loader import load
 from lakewriter.run.replay import Chosen, Replay, find_files
 from tests.load.lakes import BUCKET
 from tests.load.refreshed import Refreshed
-from tests.load.test_merged import CALL
+from tests.load.test_merged import CALL, Killed
 from tests.operate.test_undo_again import binds, cut_off
 from tests.support.narrow import need
 from tests.support.open_catalog import CLIENT_ID, CLIENT_SECRET, OpenCatalog, read_metadata
@@ -449,9 +451,16 @@ def test_bad_rows_stay_where_their_undo_was_given_up(begin, aws):
     assert [key for key in aws.objects(BUCKET) if "__quarantine/" in key] == bad
 
 
+def withdraw_and_die(control, pending, intent, store):
+    withdraw(store, intent)
+    raise Killed
+
+
 @pytest.mark.spark
-def test_a_load_that_finds_a_change_withdrawn_meanwhile(tmp_path, aws, bucket, spark):
-    """It has read the pending merge before another process gave it up, and deleted its files."""
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_load_that_finds_a_change_withdrawn_meanwhile(tmp_path, aws, bucket, spark, dies):
+    """It has read the pending merge before another process gave it up, and deleted its files; that one may have died
+    before it said so."""
     rules = {"primary_key": ["id"], "order_by": ["at"], "deleted": "v = 'D'", "destination": {"tracking": ["deleted"]}}
     users = Users(tmp_path, aws, "iceberg", mode="merge", spark=spark, **rules)
     users.load("a", id=[1, 2], at=[1, 1], v=["x", "x"])
@@ -460,11 +469,13 @@ def test_a_load_that_finds_a_change_withdrawn_meanwhile(tmp_path, aws, bucket, s
 
     def give_up_first(client, operation, parameters):
         if operation == "GetObject" and "/part-late-" in parameters["Key"] and not met:
-            met.append("")
-            met[0] = give_up(users, "late")
+            met.append("dead")
+            with suppress(Killed), patch.object(repair, "withdraw_intent", ends):
+                met[0] = give_up(users, "late")
         return call(client, operation, parameters)
 
+    ends = withdraw_and_die if dies else repair.withdraw_intent
     with patch.object(botocore.client.BaseClient, CALL, give_up_first):
         (table,) = users.try_load("next", id=[3], at=[1], v=["x"]).tables
-    assert (met[0][:8], table.status, users.ids()) == ("undone: ", "done", [1, 2, 3])
+    assert (met[0][:6], table.status, users.ids()) == ("dead" if dies else "undone", "done", [1, 2, 3])
     assert users.differences() == []

@@ -312,6 +312,12 @@ LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="merged",
         held_by="tests/load/test_given_up.py -k test_a_load_that_finds_a_change_withdrawn_meanwhile",
     ),
+    "withdrawn-meanwhile": Mutation(
+        "a change that another process has begun to withdraw is published no more",
+        "return pending.is_same(now)",
+        kinds="merged",
+        held_by="tests/load/test_given_up.py -k test_a_load_that_finds_a_change_withdrawn_meanwhile",
+    ),
     "given-up-first": Mutation(
         "what was given up is found before anything is deleted beside its table",
         "if False:",

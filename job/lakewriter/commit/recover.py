@@ -256,7 +256,10 @@ def _make_unbound(control: Control) -> Failure:
 
 
 def _is_pending(control: Control, pending: Pending) -> bool:
-    return pending.is_same(control.state.read().pending)
+    """Return whether the change is pending in the same phase: one that is withdrawn is published no more."""
+    now = control.state.read().pending
+    # Rule withdrawn-meanwhile
+    return now is not None and pending.is_same(now) and pending.phase == now.phase
 
 
 def _is_due(control: Control, pending: Pending, intent: Intent, number: int) -> bool:
