@@ -82,6 +82,22 @@ def test_old_snapshots_go_with_their_files(tmp_path, aws, bucket):
     assert users.differences() == []
 
 
+def test_files_stay_that_a_merged_manifest_has(tmp_path, aws, bucket):
+    """Each load writes the manifests of those before it into its own: only expired snapshots have theirs, and the table
+    still has the files in them."""
+    users = make_appended(tmp_path, aws)
+    users.load("first", id=[9], v=["a"])
+    aws.hide_missing = False
+    with users.iceberg().transaction() as transaction:
+        transaction.set_properties({"commit.manifest.min-count-to-merge": "2"})
+    aws.hide_missing = True
+    append(users)
+    # The first two loads' manifests go with their snapshots, and the files of both stay.
+    report = expire(users).run()
+    assert (report.expired.snapshots, ids(users)) == (4, [0, 1, 2, 3, 4, 9])
+    assert list_stored(users) == list_named(users.iceberg())
+
+
 def test_a_load_that_was_undone_is_not_the_last(tmp_path, aws, bucket):
     users = make(tmp_path, aws)
     for number in range(3):

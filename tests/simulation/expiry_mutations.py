@@ -47,7 +47,7 @@ EXPIRY_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "expired-files-of-others": Mutation(
         "a file stays that another snapshot has",
         "pass",
-        held_by=f"{_EXPIRED}test_old_snapshots_go_with_their_files",
+        held_by=f"{_EXPIRED}test_files_stay_that_a_merged_manifest_has",
     ),
     "undo-of-expired": Mutation(
         "an undo sees that the snapshot before its load has expired, also where its name is gone",
