@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response
 
 from lakewriter.aws import Clients
 from lakewriter.commit.control import Control
-from lakewriter.commit.recover import recover
+from lakewriter.commit.recover import recover, withdraw_intent
 from lakewriter.commit.uploads import withdraw
 from lakewriter.errors import LakeError, SchemaIncompatibleError, SpecInvalidError
 from lakewriter.operate import repair
@@ -470,11 +470,13 @@ def test_a_load_that_finds_a_change_withdrawn_meanwhile(tmp_path, aws, bucket, s
     def give_up_first(client, operation, parameters):
         if operation == "GetObject" and "/part-late-" in parameters["Key"] and not met:
             met.append("dead")
-            with suppress(Killed), patch.object(repair, "withdraw_intent", ends):
+            with (
+                suppress(Killed),
+                patch.object(repair, "withdraw_intent", withdraw_and_die if dies else withdraw_intent),
+            ):
                 met[0] = give_up(users, "late")
         return call(client, operation, parameters)
 
-    ends = withdraw_and_die if dies else repair.withdraw_intent
     with patch.object(botocore.client.BaseClient, CALL, give_up_first):
         (table,) = users.try_load("next", id=[3], at=[1], v=["x"]).tables
     assert (met[0][:6], table.status, users.ids()) == ("dead" if dies else "undone", "done", [1, 2, 3])

@@ -45,6 +45,8 @@ REPLACED: Final = ("/runs/", "/continuous.json", "/owners/", "/_writers/")
 """Control objects beside the states that may be written again."""
 
 
+ORPHANED: Final = timedelta(days=31)
+"""As the maintenance of the tables says."""
 KEPT: Final = timedelta(days=30)
 """For how long the records of loads are to be there."""
 
@@ -265,8 +267,11 @@ class Auditor:
     def _data_changed(self, change: Change) -> None:
         if change.before is not None and change.after is not None and change.before.body != change.after.body:
             self.find(f"data object written over: {change.key}")
-        if change.after is None and change.key in self.strangers:
-            self.find(f"stranger's object deleted: {change.key}")
+        if change.after is None and change.before is not None and change.key in self.strangers:
+            # One that nothing names is an orphan, whoever wrote it.
+            if change.at - change.before.modified < ORPHANED:
+                self.find(f"stranger's object deleted: {change.key}")
+            del self.strangers[change.key]
         if change.after is None and change.before is not None:
             self._judge_needed(change.key)
             self.merged.judge_deleted(self.places, change.key, change.before)

@@ -25,6 +25,7 @@ from lakewriter.operate.verification import verify
 from lakewriter.shape.cursor import parse_cursor
 from lakewriter.spec.maintenance import Maintenance
 from lakewriter.spec.table_spec import TableSpec
+from tests.simulation.audit import ORPHANED
 from tests.simulation.books import Place, parsed
 from tests.simulation.lakes import Lake
 from tests.simulation.simulated import SimulatedClients, Simulation
@@ -170,7 +171,10 @@ class Hands:
                 self.simulation.network.note(f"{self.simulation.process} compacted: {report.compacted.describe()}")
 
     def _keep_up(self, lake: Lake) -> None:
-        clients, rules = SimulatedClients(lake.spec.access, self.simulation), Maintenance(delete_orphans_days=31)
+        clients, rules = (
+            SimulatedClients(lake.spec.access, self.simulation),
+            Maintenance(delete_orphans_days=ORPHANED.days),
+        )
         pipeline = Pipeline.open(lake.spec.model_copy(update={"maintenance": rules}), clients)
         for table in lake.spec.tables:
             report = Expiry(pipeline, table, days=-1, keep=self._chance.choice([1, 1, 2])).run()
