@@ -128,7 +128,7 @@ class KeyMerge:
 
     def _convert(self, table: Table, done: Collection[str]) -> Iterator[tuple[DataFile, pa.Array]]:
         """Yield what files with position deletes name in the other data files, for vectors in their place: a table that
-        was upgraded has such files, and not every reader takes them beside vectors."""
+        was upgraded has such files, which no reader has to apply once a data file has a vector."""
         for live in plan_files(table):
             if live.file.file_path not in done and not all(map(is_vector, live.deletes)):
                 positions = self._gone.find(table.io, live)
