@@ -26,6 +26,7 @@ from lakewriter.operate.health import assess
 from lakewriter.operate.verification import Verifier
 from lakewriter.records.state import TableState
 from lakewriter.run import checks
+from lakewriter.spec.access import Access
 from lakewriter.spec.catalogs import EVERYTHING
 from tests.dialects.files import READ, lake
 
@@ -110,7 +111,7 @@ def test_check(caplog):
 
 def test_verify(monkeypatch, caplog):
     """Alone too it is told among the differences, since other loads of verify --all may not meet it."""
-    verifier = Verifier(controls(a=None), Clients.__new__(Clients))
+    verifier = Verifier(controls(a=None), Clients(Access(bucket="b", region="us-east-1")))
     monkeypatch.setattr(Verifier, "_compare_load", lambda *_: (_ for _ in ()).throw(KeyError("gone")))
     found = verifier.verify("j")
     (difference,) = found.differences
@@ -120,7 +121,7 @@ def test_verify(monkeypatch, caplog):
 
 
 def test_verify_of_a_load_that_nothing_can_be_asked_about(monkeypatch):
-    verifier = Verifier(controls(a=None, b=None), Clients.__new__(Clients))
+    verifier = Verifier(controls(a=None, b=None), Clients(Access(bucket="b", region="us-east-1")))
     monkeypatch.setattr(Verifier, "_compare_load", lambda *_: (_ for _ in ()).throw(NoAnswerError("no answer.")))
     with pytest.raises(NoAnswerError):
         verifier.verify("j")
