@@ -95,7 +95,7 @@ class Control:
         self.shares_tables = False
         """Whether the file says that other pipelines may have written the table."""
         self.abilities = EVERYTHING
-        """What the bucket of the table's files does."""
+        """The abilities of the bucket of the table's files."""
         self.key_names = key_names
         self.pause = pause
         shared = shared or Shared.open(store, keys)

@@ -23,7 +23,7 @@ from lakewriter.spec.table_spec import Read, TableSpec
 
 @dataclass(frozen=True)
 class UpkeepPlan:
-    """What the upkeep of one table would do; None for a part that is not asked for."""
+    """The upkeep of one table as planned; None for a part that is not asked for."""
 
     compaction: Choice | None
     expiry: Expirable | None
@@ -33,7 +33,7 @@ class UpkeepPlan:
 
 @dataclass(frozen=True)
 class UpkeepDone:
-    """What the upkeep of one table has done; None for a part that is not asked for, or had nothing to do."""
+    """The upkeep of one table as done; None for a part that is not asked for, or had nothing to do."""
 
     compaction: TableReport | None
     expiries: tuple[TableReport, ...]
@@ -172,4 +172,4 @@ BETWEEN_BATCHES: Final[tuple[Callable[[Pipeline, TableSpec], TableReport | None]
     _compact_between_batches,
     _expire_between_batches,
 )
-"""What a continuous run does to a table between two batches."""
+"""The upkeep of a table by a continuous run, between two batches."""

@@ -79,7 +79,7 @@ def read_values(marked: DataFrame, table: TableSpec, first: int | None) -> Kafka
 
 
 def _find_members(texts: DataFrame) -> st.StructType:
-    """Return the type of the events themselves, with all that is no object or list as text."""
+    """Return the type of the events themselves, with each value but objects and lists as text."""
     session: SparkSession = texts.sparkSession
     jvm, options = session._jvm, session.read.option("primitivesAsString", True).option("mode", "DROPMALFORMED")
     assert jvm is not None

@@ -11,7 +11,7 @@ from lakewriter.spec.model import Model
 
 @dataclass(frozen=True)
 class Abilities:
-    """What a bucket does beside reading objects, writing them whole, and completing uploads to keys that are free.
+    """The abilities of a bucket beside reading and writing whole objects, and completing uploads to keys that are free.
 
     Loads ask for these where they would look for what was left, take back what was written, or tell whose it is.
     """
@@ -87,7 +87,7 @@ class _Service(Model):
     makes_buckets: ClassVar[bool] = False
     """Whether each table lies in a bucket that the catalog has made for it."""
     abilities: ClassVar[Abilities] = EVERYTHING
-    """What the bucket does that a table lies in."""
+    """The abilities of the bucket that a table lies in."""
 
     @property
     def table_bucket(self) -> str | None:

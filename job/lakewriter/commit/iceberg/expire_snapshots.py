@@ -57,7 +57,7 @@ GC: Final = "gc.enabled"
 
 @dataclass(frozen=True)
 class Rules:
-    """What a pipeline's expiry removes. ``now`` and ``before`` are times in milliseconds: no snapshot that is younger
+    """The rules of a pipeline's expiry. ``now`` and ``before`` are times in milliseconds: no snapshot that is younger
     than ``before`` goes. ``keep`` snapshots of each branch stay. Branches and tags may say otherwise for themselves."""
 
     pipeline: str
@@ -187,7 +187,7 @@ def choose_expired(table: Table, rules: Rules, most: int = MOST_SNAPSHOTS) -> Ex
     """
     metadata = table.metadata
     by_id = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    # A branch or tag of a snapshot that is gone is no business of an expiry.
+    # An expiry leaves a branch or tag whose snapshot is gone.
     refs = {name: ref for name, ref in metadata.refs.items() if ref.snapshot_id in by_id}
     ended = {name for name, ref in refs.items() if _has_ended(table, name, ref, by_id[ref.snapshot_id], rules)}
     needed, referenced = _find_needed_by_undos(table, rules.pipeline), set[int]()
@@ -240,7 +240,7 @@ def _list_retained(line: list[Snapshot], ref: SnapshotRef, rules: Rules) -> Iter
 def _find_needed_by_undos(table: Table, pipeline: str) -> set[int]:
     """Find the snapshots of the last load and before it: of the pipeline, and of any other one whose load is the last.
 
-    Those after the last load are needed as well where they are no change to an undo, since it looks through them.
+    Those after the last load are needed as well where an undo looks through them.
     """
     undone, last, current = set[tuple[str, str]](), list[Snapshot](), table.current_snapshot()
     line = list(walk_ancestors(table, current)) if current is not None else []
