@@ -25,12 +25,13 @@ LOAD: Final = "lakewriter-load"
 @dataclass(frozen=True)
 class MergeRule:
     """How the rows of a merged table take each other's place; deleted ones that are not kept keep older rows out for
-    ``deleted_seconds``."""
+    ``deleted_seconds``. With ``is_stream`` syncs bring them: of the same order the row that comes later stays."""
 
     order_by: tuple[str, ...]
     has_deletes: bool
     keeps_deleted: bool
     deleted_seconds: float
+    is_stream: bool = False
 
 
 @dataclass(frozen=True)

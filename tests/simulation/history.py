@@ -20,6 +20,7 @@ from tests.simulation.bucket import Bucket
 from tests.simulation.calm import Calm
 from tests.simulation.changes import Changes
 from tests.simulation.connectors import Connector
+from tests.simulation.deduped import DedupedInputs
 from tests.simulation.failures import Failures
 from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.given import Writer, make_writable
@@ -129,6 +130,9 @@ class History:
             for lake in self.lakes
             if lake.kind == "messages"
         }
+        for lake in self.lakes:
+            if lake.kind == "deduped":
+                self.inputs[lake.pipeline] = DedupedInputs(lake, self.sources, self.place, seed, bucket=self.bucket)
         for lake in self.lakes:
             if lake.kind == "connector":
                 connector = Connector(lake, self.sources, seed, self.world.met)
@@ -262,7 +266,7 @@ class History:
                 if table.id not in written:
                     self._load(lake.narrow(table), job)
             return
-        if lake.kind != "messages":
+        if lake.pipeline not in self.inputs:
             self._load(lake, job)
             return
         spec, ways = self.inputs[lake.pipeline].spec_for(job, self.rng, whole=self.is_calm)

@@ -58,6 +58,26 @@ HOSTILE: Final = (
 """Names of schemas and tables that a source may give."""
 COLUMNS: Final = "id BIGINT, nonce BIGINT, name STRING"
 EVENTS: Final = f"{COLUMNS}, key BIGINT, at BIGINT, region BIGINT"
+ORDERED_BY: Final = {
+    "arrival": (),
+    "cursor": ("at",),
+    "lsn": ("_ab_cdc_lsn",),
+    "log": ("_ab_cdc_log_file", "_ab_cdc_log_pos"),
+    "own cursor": ("_ab_cdc_cursor", "_ab_cdc_lsn"),
+}
+"""The properties by which records of a key are newer than others, by what gives their order."""
+DELETED_AT: Final = "_ab_cdc_deleted_at"
+STREAMED: Final[dict[str, dict[str, Any]]] = {
+    "key": {"type": "integer"},
+    "who": {"type": "object", "properties": {"id": {"type": "integer"}}},
+    "at": {"type": "integer"},
+    "_ab_cdc_lsn": {"type": "string"},
+    "_ab_cdc_log_file": {"type": "string"},
+    "_ab_cdc_log_pos": {"type": "number"},
+    "_ab_cdc_cursor": {"type": "integer"},
+    DELETED_AT: {"type": "string"},
+}
+"""The types of a merged stream's properties."""
 GRADED: Final = f"{COLUMNS}, {GRADE} BIGINT"
 
 
@@ -79,6 +99,11 @@ class Lake:
     def is_streamed(self) -> bool:
         """Whether a continuous run loads its tables."""
         return self.kind == "batches" or (self.kind == "merged" and self.spec.checkpoint is not None)
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether its tables are merged by key."""
+        return self.kind in {"merged", "deduped"}
 
     def put_on(self, endpoint: str) -> "Lake":
         """The pipeline in a store that is not Amazon's."""
@@ -135,11 +160,11 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
     make = {
         "files": _files, "glue": _glue, "iceberg": _iceberg, "airbyte": _airbyte, "estuary": _estuary,
         "batches": _batches, "messages": _messages, "refresh": _refresh, "quarantine": _quarantine,
-        "connector": _connector, "merged": _merged,
+        "connector": _connector, "merged": _merged, "deduped": _deduped,
     }[kind]  # fmt: skip
     state = rng.getrandbits(64)
     # Counted keys, and a table that is refreshed, are one pipeline's alone.
-    apart = rng.random() < 0.5 or kind in {"estuary", "batches", "refresh", "merged"}
+    apart = rng.random() < 0.5 or kind in {"estuary", "batches", "refresh", "merged", "deduped"}
     # The same draw for both: they differ in their names alone, and where they lie apart, in their places.
     lakes = [make(random.Random(state), name, f"/{name}" if apart and len(names) > 1 else "") for name in names]
     naming = random.Random(f"table names of {state}")
@@ -274,6 +299,34 @@ def _merged(rng: random.Random, pipeline: str, place: str) -> Lake:
         orders.pop("cursor", None)
         return make_lake("merged", pipeline, destination, [orders], checkpoint="checkpoint")
     return make_lake("merged", pipeline, destination, [orders])
+
+
+def _deduped(rng: random.Random, pipeline: str, place: str) -> Lake:
+    streams = []
+    for name in _two(rng, {"name": "orders"}, {"name": "users"}):
+        is_deleted, key, order = rng.random() < 0.7, rng.choice(["key", "key", "who"]), rng.choice(sorted(ORDERED_BY))
+        names = [*ORDERED_BY[order], *([DELETED_AT] if is_deleted else [])]
+        properties = PROPERTIES | {"name": {"type": "string"}} | {own: STREAMED[own] for own in (key, *names)}
+        mode = rng.choice(["append_dedup", "append_dedup", "overwrite_dedup"])
+        settings: dict[str, Any] = {
+            "destination_sync_mode": mode,
+            "primary_key": [[key, "id"] if key == "who" else [key]],
+        }
+        settings |= {"sync_mode": "full_refresh" if mode == "overwrite_dedup" else "incremental"}
+        settings |= {"cursor_field": ["at"]} if order == "cursor" else {}
+        # Without generations each sync of an overwrite is one, and there is no refresh of the others.
+        settings |= {"generation_id": 1, "minimum_generation_id": 0} if rng.random() < 0.7 else {}
+        stream = name | {"namespace": "public", "json_schema": {"type": "object", "properties": properties}}
+        streams.append({"stream": stream} | settings)
+    destination = {
+        "type": "lakewriter-s3",
+        "location": f"s3://{BUCKET}/data{place}",
+        "region": "us-east-1",
+        "catalog": "iceberg",
+        "database": f"{place.strip('/')}_lake".strip("_"),
+        "tracking": ["deleted"],
+    }
+    return make_lake("deduped", pipeline, destination, [], source={"streams": streams})
 
 
 def _refresh(rng: random.Random, pipeline: str, place: str) -> Lake:

@@ -123,6 +123,36 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="merged",
         held_by="tests/load/test_compacted.py -k test_loads_of_a_compacted_table_are_undone",
     ),
+    "later-record-stays": Mutation(
+        "of a stream's records with the same order that of the later sync stays",
+        "wins_ties=table.between is not None",
+        kinds="deduped",
+    ),
+    "generation-replaces-once": Mutation(
+        "later syncs of a generation that has replaced others merge",
+        "return intent.minimum_generation_id > 0",
+        kinds="deduped",
+    ),
+    "replacing-sync-is-whole": Mutation(
+        "of a generation that replaces others nothing is loaded before all is there",
+        "if True:",
+        kinds="deduped",
+    ),
+    "replacing-sync-from-its-start": Mutation(
+        "a generation that replaces others is loaded from its first record on",
+        "before = state.source",
+        kinds="deduped",
+    ),
+    "replacing-rows-alone": Mutation(
+        "rows of a generation that replaces others are merged among themselves",
+        "sees_none = not len(keys)",
+        kinds="deduped",
+    ),
+    "deleted-keys-of-a-generation": Mutation(
+        "keys that were deleted before a generation keep no rows of it out",
+        "objects = _list_deleted(load, table, began)",
+        kinds="deduped",
+    ),
     "undo-of-compacted": Mutation(
         "an undo is not bound once a compaction may have replaced its files",
         "return is_there",

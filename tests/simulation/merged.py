@@ -16,12 +16,14 @@ from tests.simulation.bucket import Bucket, Stored
 from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_files, list_ancestors, metadata_of
-from tests.simulation.source import SCHEMA, Feed, Reading, Session, Sources
+from tests.simulation.source import SCHEMA, Feed, Generation, Reading, Session, Sources
 
 KEYS: Final = 2
 """So few keys that most events are of a key that the table has."""
 STEP: Final = 10
 """Between the order of one event and the next, so that rows of others fit between."""
+COARSE: Final = 3 * STEP
+"""Between one cursor of a stream and the next."""
 COLUMNS: Final = ("key", "at", "region")
 
 
@@ -103,6 +105,13 @@ class EventsFeed(Feed):
             )
 
 
+def make_stream_order(event: Event, number: int) -> Mapping[str, int | None]:
+    """Return what a stream's record says of its order: a cursor that several records of a key may share, and a place in
+    a log; some records say neither."""
+    is_blank = number % 7 == 3
+    return {"at": None if is_blank else event.at // COARSE * COARSE, "lsn": None if is_blank else event.at}
+
+
 @dataclass(frozen=True)
 class _Row:
     """A row by its number and reading; ``weight`` decides between rows of the same ``order``."""
@@ -116,10 +125,23 @@ class _Row:
 @dataclass
 class _Content:
     """The rows of a table by their key, and the keys that were deleted, with the time until which each keeps older rows
-    out."""
+    out; ``counts`` are how many rows of each reading were merged."""
 
     rows: dict[int, list[_Row]] = field(default_factory=dict)
     deleted: dict[int, tuple[_Row, datetime]] = field(default_factory=dict)
+    live: tuple[int, ...] = ()
+    """The generations of the loads that the rows are of, where syncs bring them."""
+    counts: Counter[int] = field(default_factory=Counter)
+
+    def begin(self, generation: Generation, *, has_rows: bool) -> bool:
+        """Begin a load of a sync; return whether it is the first one of a generation that replaces those before it."""
+        shown = max(self.live, default=0)
+        number = shown + generation.lowest if generation.number is None else generation.number
+        lowest = number if generation.number is None and generation.lowest else generation.lowest
+        self.live = (*(one for one in self.live if one >= lowest), *([number] if has_rows else []))
+        if lowest > shown:
+            self.rows, self.deleted = {}, {}
+        return lowest > shown
 
 
 def _find_newest(rows: Sequence[_Row]) -> _Row:
@@ -150,17 +172,18 @@ class MergedAuditor:
         for snapshot in list_ancestors(self.catalog, self.bucket, place.names, self.snapshots):
             summary, load = snapshot["summary"], snapshot["summary"].get("lakewriter.load")
             for key, at, row in self.engine.rows.get(snapshot["snapshot-id"], ()) if self.engine else ():
-                content.rows.setdefault(key, []).append(_Row(_make_order(rule, at, row[1]), 1, row))
+                order = _make_order(rule, {"at": at, "id": row[1], "lsn": None})
+                content.rows.setdefault(key, []).append(_Row(order, 1, row))
             if load is not None and (undone := summary.get("lakewriter.undoes")) in jobs:
                 # The table's first load leaves with its files; behind others the snapshot before it is shown again.
                 jobs.remove(undone)
                 left = {
                     key: [row for row in rows if self._find_job(row) != undone] for key, rows in content.rows.items()
                 }
-                content = _Content(left, before[undone].deleted)
+                content = _Content(left, before[undone].deleted, before[undone].live, before[undone].counts)
             elif load is not None and undone is None and summary["operation"] != "replace":
                 jobs.append(load.split("/")[1])
-                before[jobs[-1]] = _Content({}, dict(content.deleted))
+                before[jobs[-1]] = _Content({}, dict(content.deleted), content.live, Counter(content.counts))
                 self._merge(name, place, content, load)
         expected = Counter(row.row for rows in content.rows.values() for row in rows)
         # A load that was ended without its intent keeps older rows of its deleted keys out, although no snapshot is its
@@ -215,20 +238,19 @@ class MergedAuditor:
         return self.sources.readings[row.row[0]].job
 
     def _merge(self, name: str, place: Place, content: "_Content", load: str) -> None:
-        rule, readings = place.merges, self._find_readings(place, load)
+        rule, readings, generation = place.merges, self._find_readings(place, load), self._find_generation(place, load)
         assert rule is not None
+        replaces = generation is not None and content.begin(generation, has_rows=bool(readings))
+        if replaces and not readings:
+            # The source has no rows in this generation.
+            return
         if len(readings) != 1:
             self.find(f"{name}: load {load} has rows of readings {sorted(readings)}")
             return
         ((nonce, numbers),) = readings.items()
-        if sorted(numbers) != list(self.sources.readings[nonce].ids):
-            self.find(f"{name}: load {load} has rows {sorted(numbers)} of {self.sources.readings[nonce].ids}")
-        events = self.sources.events.list(name, max(numbers) + 1)
-        by_key = dict[int, list[_Row]]()
-        for number in numbers:
-            event, is_delete = events[number], rule.has_deletes and events[number].is_delete
-            order = _make_order(rule, event.at, number)
-            by_key.setdefault(event.key, []).append(_Row(order, 2 * is_delete, (nonce, number), is_delete))
+        numbers.sort()
+        self._judge_numbers(name, load, content, nonce, numbers, is_part=generation is not None and not replaces)
+        by_key = self._read_events(name, rule, nonce, numbers)
         started = self._find_start(place, load)
         deleted = {key: kept for key, kept in content.deleted.items() if kept[1] > started}
         after = dict(deleted)
@@ -247,6 +269,32 @@ class MergedAuditor:
                 after[key] = deleted[key] if last in noted else (_Row(last.order, 3, last.row, True), until)
         if load.split("/")[1] not in self.books[place.state].given_up:
             content.deleted = after if rule.deleted_seconds else {}
+
+    def _read_events(self, name: str, rule: MergeRule, nonce: int, numbers: list[int]) -> dict[int, list[_Row]]:
+        """Return a load's rows by key; of those with the same order the last one, which a stream's stays before the
+        table's, too."""
+        events, by_key = self.sources.events.list(name, max(numbers) + 1), dict[int, dict[tuple[int, ...], _Row]]()
+        for number in numbers:
+            event, is_delete = events[number], rule.has_deletes and events[number].is_delete
+            said = make_stream_order(event, number) if rule.is_stream else {"at": event.at, "id": number}
+            order, weight = _make_order(rule, said), 5 * rule.is_stream + 2 * is_delete
+            by_key.setdefault(event.key, {})[order] = _Row(order, weight, (nonce, number), is_delete)
+        return {key: list(rows.values()) for key, rows in by_key.items()}
+
+    def _find_generation(self, place: Place, load: str) -> Generation | None:
+        """Find what a sync was asked for; None for loads of others."""
+        return self.sources.generations.get((place.pipeline, place.table, load.split("/")[1].partition(".s")[0]))
+
+    def _judge_numbers(
+        self, name: str, load: str, content: "_Content", nonce: int, numbers: list[int], *, is_part: bool
+    ) -> None:
+        """A load has all rows of its reading; the parts of a sync that merges have them one after the other."""
+        ids = list(self.sources.readings[nonce].ids)
+        first = content.counts[nonce] if is_part else 0
+        content.counts[nonce] = first + len(numbers)
+        last = content.counts[nonce] if is_part and ".s" in load.split("/")[1] else len(ids)
+        if numbers != ids[first:last]:
+            self.find(f"{name}: load {load} has rows {numbers}, expected {ids[first:last]} of {ids}")
 
     def _find_start(self, place: Place, load: str) -> datetime:
         """Find when a load began, by its intent or its report, one of which was there when it was looked for first."""
@@ -286,5 +334,6 @@ class MergedAuditor:
                 self.find(f"{name}: load {job} is done and not merged")
 
 
-def _make_order(rule: MergeRule, at: int, number: int) -> tuple[int, ...]:
-    return tuple({"at": at, "id": number}[column] for column in rule.order_by)
+def _make_order(rule: MergeRule, said: Mapping[str, int | None]) -> tuple[int, ...]:
+    """Return the order of a row; one that says nothing is older than those that do."""
+    return tuple(-1 if (value := said[column]) is None else value for column in rule.order_by)

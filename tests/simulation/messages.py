@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from lakewriter.run.loader import with_messages
 from lakewriter.spec.specification import Spec
+from lakewriter.spec.stream import Stream
 from lakewriter.spec.table_spec import Mode, TableSpec
 from tests.simulation.lakes import Lake
 from tests.simulation.source import Sources
@@ -54,7 +55,11 @@ class Inputs:
             os.utime(path, (0, 0))
         ways = {"cut": shown < len(lines), "anew": is_anew}
         # By its name alone, as the product notes it: a seed is one history, wherever its files lie.
-        return with_messages(self.lake.spec, path.name), tuple(way for way, is_so in ways.items() if is_so)
+        return with_messages(self._make_spec(job), path.name), tuple(way for way, is_so in ways.items() if is_so)
+
+    def _make_spec(self, job: str) -> Spec:
+        """The pipeline as the catalog of the job's sync has it."""
+        return self.lake.spec
 
     def _is_anew(self, job: str, *, whole: bool) -> bool:
         """In the calm each file has its turn: a load goes on with the one of which it has committed a part."""
@@ -70,17 +75,32 @@ class Inputs:
         first = 0 if table.mode is Mode.OVERWRITE else self.sources.rows.get(place, 0)
         ids = tuple(range(first, max(self.sources.grow(place), first + 1)))
         reading = self.sources.read(self.lake.pipeline, table.id, job, "its file", ids)
-        stream = {"name": table.stream.name, "namespace": table.stream.namespace}
         for number in ids:
             data = {"id": number, "nonce": reading.nonce, "name": f"row {number}"}
-            yield json.dumps({"type": "RECORD", "record": {**_named(stream), "data": data, "emitted_at": 1}})
+            yield make_record(table.stream, data)
             if number % 2:
-                own = {"stream_descriptor": stream, "stream_state": {"cursor": number, "of": job}}
-                yield json.dumps({"type": "STATE", "state": {"type": "STREAM", "stream": own}})
-        status = {"stream_descriptor": stream, "status": "COMPLETE"}
-        trace = {"type": "STREAM_STATUS", "emitted_at": 1.0, "stream_status": status}
-        yield json.dumps({"type": "TRACE", "trace": trace})
+                yield make_state(table.stream, {"cursor": number, "of": job})
+        yield make_complete(table.stream)
 
 
-def _named(stream: dict[str, Any]) -> dict[str, Any]:
-    return {"stream": stream["name"], "namespace": stream["namespace"]}
+def make_record(stream: Stream, data: dict[str, Any]) -> str:
+    return json.dumps({"type": "RECORD", "record": {**_named(stream), "data": data, "emitted_at": 1}})
+
+
+def make_state(stream: Stream, state: dict[str, Any]) -> str:
+    own = {"stream_descriptor": _describe(stream), "stream_state": state}
+    return json.dumps({"type": "STATE", "state": {"type": "STREAM", "stream": own}})
+
+
+def make_complete(stream: Stream) -> str:
+    status = {"stream_descriptor": _describe(stream), "status": "COMPLETE"}
+    trace = {"type": "STREAM_STATUS", "emitted_at": 1.0, "stream_status": status}
+    return json.dumps({"type": "TRACE", "trace": trace})
+
+
+def _describe(stream: Stream) -> dict[str, Any]:
+    return {"name": stream.name, "namespace": stream.namespace}
+
+
+def _named(stream: Stream) -> dict[str, Any]:
+    return {"stream": stream.name, "namespace": stream.namespace}

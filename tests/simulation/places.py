@@ -38,6 +38,7 @@ def places_of(lake: Lake) -> list[Place]:
 def _find_rule(table: TableSpec) -> MergeRule | None:
     if table.mode is not Mode.MERGE:
         return None
-    has_deletes = table.deleted is not None
+    has_deletes = table.marks_deleted
     seconds = table.deleted_seconds if has_deletes and not table.keep_deleted else 0.0
-    return MergeRule(table.order_by, has_deletes, table.keep_deleted, seconds)
+    order_by = ("lsn",) if table.stream is not None and table.stream.log is not None else table.order_by
+    return MergeRule(order_by, has_deletes, table.keep_deleted, seconds, is_stream=table.stream is not None)

@@ -43,6 +43,15 @@ class Reading:
     columns: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Generation:
+    """What a sync is asked for: the ``number`` of its generation, None where it has none, and the ``lowest`` one that
+    stays. A sync without a number and with a lowest generation replaces what there is."""
+
+    number: int | None
+    lowest: int
+
+
 @dataclass
 class Sources:
     """All tables' sources: row n is there when ``rows[table] > n``. Those of tables with a quarantine are
@@ -56,6 +65,8 @@ class Sources:
     columns: dict[str, list[str]] = field(default_factory=dict)
     names: random.Random | None = None
     readings: dict[int, Reading] = field(default_factory=dict)
+    generations: dict[tuple[str, str, str], Generation] = field(default_factory=dict)
+    """By pipeline, table and job, of streams that are merged."""
     folders: dict[str, Folder] = field(default_factory=dict)
     is_calm: bool = False
 

@@ -30,7 +30,7 @@ class Undos:
     def spawn_compactions(self, lakes: list[Lake], spread: float) -> None:
         """Compact tables that are merged, by chance of its own: other histories stay what they were."""
         rng = random.Random(f"compactions of {self.history.seed}")
-        merged = [lake for lake in lakes if lake.kind == "merged"]
+        merged = [lake for lake in lakes if lake.is_merged]
         if merged and rng.random() < 0.6:
             for _ in range(rng.randint(2, 6)):
                 lake = rng.choice(merged)
@@ -51,7 +51,7 @@ class Undos:
     def compact_among_loads(self) -> None:
         """Compact tables that have loads while others load."""
         history, rng = self.history, random.Random(f"late compactions of {self.history.seed}")
-        merged = [lake for lake in history.lakes if lake.kind == "merged"]
+        merged = [lake for lake in history.lakes if lake.is_merged]
         if not merged or rng.random() < 0.5:
             return
         self.spawn_compactions(merged, 0.5)

@@ -95,6 +95,7 @@ class StreamJudge:
         """Return the verdicts with nothing of a stream that would replace its table's rows by a part of itself, nor of
         the others of those that are loaded ``together``."""
         held = [member for member in members if self._is_partial(member.table_id, verdicts[member.table_id])]
+        # Rule replacing-sync-is-whole
         if not held:
             return verdicts
         why = f"stream {held[0].name} replaces the rows of its table, and is not complete"
@@ -132,6 +133,7 @@ class StreamJudge:
         if why:
             return StreamVerdict(None, state.source, complete=False, error=why, reached=END)
         stays = keeps_rows(table, state, continues=given is not None)
+        # Rule replacing-sync-from-its-start
         # A generation that is replaced is loaded whole, wherever the input has its state.
         before = state.source if keeps_rows(table, state, continues=True) else None
         if self._resumed is not None and given is None:

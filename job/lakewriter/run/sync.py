@@ -188,6 +188,7 @@ def replaces_rows(table: TableSpec, intent: SyncIntent | None, state: TableState
     rows of that generation alone from then on."""
     if table.stream is None or not table.stream.at_once or intent is None:
         return False
+    # Rule generation-replaces-once
     return intent.minimum_generation_id > state.sync.shown_generation
 
 

@@ -198,12 +198,14 @@ def _plan_merge(
         deleted=deleted if table.marks_deleted else None,
         keeps_deleted=table.keep_deleted,
         compared=None if _is_in_order(planned) else tuple(column.name for column in planned.shape.columns),
+        # Rule later-record-stays
         # Records of one cursor come in the order in which their source has changed them.
         wins_ties=table.between is not None or table.stream is not None,
     )
     if not table.marks_deleted or table.keep_deleted or not table.deleted_seconds:
         return merge
     control, attempt = load.control(table), load.attempt
+    # Rule deleted-keys-of-a-generation
     objects = [] if replaces else _list_deleted(load, table, began)
     folds, level = DeletedKeys.plan_fold(objects, rows)
     noted = {

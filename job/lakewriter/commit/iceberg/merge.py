@@ -141,6 +141,7 @@ class KeyMerge:
         reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
         complete = self._read_loaded(table, reader, files)
         keys = complete.select(list(reader.keys)).group_by(list(reader.keys)).aggregate([])
+        # Rule replacing-rows-alone
         sees_none = replaces or not len(keys)
         there = () if sees_none else plan_files(table, reader.make_filter(keys))
         tables = [self._read_live(table, reader, live, keys) for live in there]
