@@ -5,7 +5,8 @@ import pytest
 from lakewriter.dialects.lake_yaml import load_spec
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.source_options import make_reader_options
-from lakewriter.spec.table_spec import Read
+from lakewriter.spec.access import SecretText
+from lakewriter.spec.table_spec import AvroValues, Read
 from tests.dialects import files
 
 SERVERS = {"kafka.bootstrap.servers": "b:9092", "subscribe": "t"}
@@ -119,3 +120,78 @@ LEVELS = [
 @pytest.mark.parametrize(("form", "options", "level"), LEVELS)
 def test_isolation(form, options, level):
     assert make_reader_options(Read(format=form, options=options), {}).get("kafka.isolation.level") == level
+
+
+MERGED = {
+    "destination": {
+        "type": "lakewriter-s3",
+        "location": "s3://acme-lake/data",
+        "region": "us-east-1",
+        "catalog": "iceberg",
+        "tracking": ["deleted"],
+    }
+}
+
+
+def load_values(tmp_path, values, **more):
+    table = {"table": "t", "schema": "s", "read": TOPIC | {"values": values}, "mode": "merge", "primary_key": ["id"]}
+    lake = files.lake(tmp_path, tables=[table | {"envelope": "debezium"} | more], top=MERGED)
+    return load_spec(lake)
+
+
+URL = "https://registry.acme.example:8081"
+SIGNED = {"type": "avro", "registry": f"{URL}/", "user": "key", "password": "${env:SECRET}"}
+VALUES = [
+    # as the file has them, as a load takes them, servers that are sent a secret
+    ({"type": "avro", "registry": URL}, AvroValues(registry=URL), ()),
+    (SIGNED, AvroValues(registry=URL, user=SecretText("key"), password=SecretText("${env:SECRET}")), (URL,)),
+    (
+        {"type": "avro", "schema": "s3://acme-schemas/t.avsc"},
+        AvroValues(schema_path="s3://acme-schemas/t.avsc"),
+        (),
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "expected", "servers"), VALUES)
+def test_values_in_avro(tmp_path, values, expected, servers):
+    spec = load_values(tmp_path, values)
+    assert (spec.tables[0].read.values, spec.servers) == (expected, servers)
+    assert spec.tables[0].read.needed_paths == tuple(filter(None, (expected.schema_path,)))
+    assert not any("written out" in warning for warning in spec.warnings)
+
+
+def test_values_with_a_password_that_is_written_out(tmp_path):
+    spec = load_values(tmp_path, SIGNED | {"password": "plain"})
+    assert any("read.values.password" in text and "is written out" in text for text in spec.warnings)
+    assert "plain" not in spec.model_dump_json()
+
+
+NO_VALUES = [
+    ({"type": "avro"}, {}, "registry"),
+    ({"type": "avro", "registry": URL, "schema": "t.avsc"}, {}, "registry"),
+    ({"type": "avro", "registry": URL, "user": "key"}, {}, "'user' and 'password' sign in to 'registry'"),
+    ({"type": "avro", "schema": "t.avsc", "user": "k", "password": "p"}, {}, "sign in to 'registry'"),
+    ({"type": "avro", "registry": "http://sr:8081", "user": "k", "password": "p"}, {}, "without TLS; expected https"),
+    ({"type": "avro", "registry": "https://k:p@sr"}, {}, "a URL with a name or a password in it would be printed"),
+    ({"type": "avro", "registry": "arn:aws:glue:eu-west-1:1:registry/a"}, {}, "AWS Glue Schema Registry are not read"),
+    ({"type": "avro", "registry": "https://glue.eu-west-1.amazonaws.com"}, {}, "Glue Schema Registry are not read"),
+    ({"type": "protobuf", "registry": URL}, {}, "avro"),
+    ({"type": "avro", "registry": URL}, {"envelope": None, "order_by": ["offset2"]}, "only for 'envelope: debezium'"),
+    (
+        {"type": "avro", "registry": URL},
+        {"read": {"format": "csv", "path": "a.csv", "values": SIGNED}},
+        "only for 'format: kafka'",
+    ),
+    (
+        {"type": "avro", "registry": URL},
+        {"read": {"sql": "SELECT * FROM k", "views": {"k": TOPIC | {"values": SIGNED}}}},
+        "and not for 'views'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "more", "message"), NO_VALUES)
+def test_values_that_are_not_taken(tmp_path, values, more, message):
+    with pytest.raises(SpecInvalidError, match=message):
+        load_values(tmp_path, values, **more)

@@ -8,6 +8,7 @@ import pytest
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import DELETED
 from lakewriter.source.bad_rows import BAD, SKIPPED
+from lakewriter.source.request import RowsRequest
 from lakewriter.source.table_frames import Loaded, unfold_events
 from lakewriter.spec.change_events import CHANGE_ORDER, ChangeEvents
 from lakewriter.spec.table_spec import ColumnType, Read
@@ -48,7 +49,7 @@ def unfold(spark):
         )
         events = ChangeEvents(form="debezium")
         table = make_table(events, read=Read(format="kafka"), columns=columns or {})
-        loaded = unfold_events(Loaded(frame), table, first)
+        loaded = unfold_events(Loaded(frame), RowsRequest(lambda: spark, table, first=first))
         rows = [row.asDict(recursive=True) for row in loaded.frame.collect()]
         return [describe(row) for row in rows], {name: kind.type for name, kind in loaded.declared.items()}
 

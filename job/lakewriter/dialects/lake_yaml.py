@@ -301,6 +301,10 @@ def _warn_of_secrets(file: LakeFile, document: Document) -> Iterator[str]:
     locations: list[Location] = [("destination", *name.split("."))] if name else []
     if lineage is not None and lineage.api_key is not None and lineage.api_key.reference is None:
         locations.append(("lineage", "api_key"))
+    for number, entry in enumerate(file.tables):
+        values = entry.read.values if entry.read is not None else None
+        if values is not None and values.password is not None and values.password.reference is None:
+            locations.append(("tables", number, "read", "values", "password"))
     for location in locations:
         where = document.describe_position(location)
         yield f"{where} is written out; a reference such as ${{env:NAME}} keeps it out of the file."

@@ -30,7 +30,7 @@ from lakewriter.report import format_count, join_first
 from lakewriter.run.checks import check_next_load
 from lakewriter.run.chosen_files import describe_ways, may_repeat
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.table_spec import Mode, Read, TableSpec
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 LEAST_DAYS: Final = 16
 """The fewest days before a rule may abort uploads: a load's uploads stay incomplete until it commits, which may take
@@ -234,7 +234,7 @@ class LakeProbes:
         tables = [
             table.id
             for table in self.spec.tables
-            if any(map(is_in_s3, _list_paths(table.read))) and _is_read_by_spark(table)
+            if any(is_in_s3(path) for read in table.read.leaves for path in read.paths) and _is_read_by_spark(table)
         ]
         if not tables or has_hadoop_aws():
             yield Finding("source files", "ok", "no source needs a library that is missing here.")
@@ -297,12 +297,6 @@ def _check_rules(rules: list[Mapping[str, Any]], root: str, orphans: int | None)
 def _read_prefix(rule: Mapping[str, Any]) -> str:
     where = rule.get("Filter", {})
     return str(rule.get("Prefix") or where.get("Prefix") or where.get("And", {}).get("Prefix") or "")
-
-
-def _list_paths(read: Read) -> Iterator[str]:
-    yield from read.paths
-    for view in read.views.values():
-        yield from _list_paths(view)
 
 
 def is_in_s3(path: str) -> bool:

@@ -18,7 +18,7 @@ from lakewriter.records.changes import Compact, Intent
 from lakewriter.report import TableReport
 from lakewriter.run.placement import S3_SCHEMES, plan_iceberg_action
 from lakewriter.spec.maintenance import Maintenance
-from lakewriter.spec.table_spec import Read, TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class TableMaintenance:
     def _beside(self) -> tuple[str, ...]:
         """The folders in S3 that the file names for anything but a table's own files."""
         spec, bucket = self._pipeline.spec, self._pipeline.spec.access.bucket
-        given = [path for table in spec.tables for path in _list_paths(table.read)]
+        given = [path for table in spec.tables for path in table.read.needed_paths]
         given += [spec.checkpoint] if spec.checkpoint is not None else []
         quarantines = [f"{bucket}/{table.quarantine}/" for table in spec.tables if table.quarantine is not None]
         split = (path.partition("://") for path in given)
@@ -137,12 +137,6 @@ def _open_expiry(pipeline: Pipeline, table: TableSpec) -> Expiry | None:
     if rules is None or is_served or not rules.deletes_here or rules.expire_snapshots_days is None:
         return None
     return Expiry(pipeline, table, rules.expire_snapshots_days, rules.keep_snapshots)
-
-
-def _list_paths(read: Read) -> Iterator[str]:
-    yield from read.paths
-    for view in read.views.values():
-        yield from _list_paths(view)
 
 
 def _list_named(intent: Intent) -> Iterator[str]:

@@ -11,7 +11,6 @@ from lakewriter.policy.s3_statements import list_prefix_values
 from lakewriter.policy.statements import Statement, allow
 from lakewriter.spec.deployment import Deployment
 from lakewriter.spec.specification import Spec
-from lakewriter.spec.table_spec import Read
 
 _GLOB: Final = re.compile(r"[*?\[{]")
 _MOST_PATHS: Final = 100
@@ -60,7 +59,7 @@ def list_source_buckets(spec: Spec, deployment: Deployment) -> dict[str, list[st
     """List the paths that are read by their buckets."""
     buckets: dict[str, list[str]] = {}
     messages = spec.source.paths if spec.source else ()
-    for path in (*deployment.reads, *messages, *(path for table in spec.tables for path in _list_paths(table.read))):
+    for path in (*deployment.reads, *messages, *(path for table in spec.tables for path in table.read.needed_paths)):
         url = urlsplit(path, allow_fragments=False)
         if url.scheme.lower() in S3:
             query = f"?{url.query}" if url.query else ""
@@ -117,12 +116,6 @@ def _shorten(paths: Sequence[str]) -> list[str]:
             break
         shorter = above
     return shorter
-
-
-def _list_paths(read: Read) -> Iterator[str]:
-    yield from read.paths
-    for view in read.views.values():
-        yield from _list_paths(view)
 
 
 def _drop_duplicates(texts: Iterator[str] | Sequence[str]) -> list[str]:

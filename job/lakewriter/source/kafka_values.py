@@ -1,10 +1,10 @@
-"""Read Debezium's events from the values of a Kafka topic, as Kafka Connect's JSON converter writes them.
+"""Read Debezium's events from the values of a Kafka topic, as Kafka Connect's JSON converter or Avro writes them.
 
 https://debezium.io/documentation/reference/3.2/connectors/postgresql.html#postgresql-events
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Final
@@ -17,8 +17,10 @@ from lakewriter.errors import SpecInvalidError
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.change_events.connect_schemas import read_row_types
 from lakewriter.source.change_events.members import NO_EVENT
+from lakewriter.source.kafka_avro import AvroDecoder, list_described
 from lakewriter.source.marked_rows import add_fault
-from lakewriter.spec.table_spec import ColumnType, TableSpec
+from lakewriter.source.request import RowsRequest
+from lakewriter.spec.table_spec import ColumnType
 
 _UNREAD: Final = "__lakewriter_unread"
 _EVENT: Final = "__lakewriter_event"
@@ -43,14 +45,18 @@ class KafkaEvents:
     declared: Mapping[str, ColumnType] = field(default_factory=dict)
 
 
-def read_values(marked: DataFrame, table: TableSpec, first: int | None) -> KafkaEvents:
+def read_values(marked: DataFrame, request: RowsRequest) -> KafkaEvents:
     """Return the events in the column ``value``, of which a null is a tombstone.
 
-    A value that is none is a bad row. ``first`` is the number of rows that are looked at for schemas, None for all.
+    A value that is none is a bad row. The request's ``first`` rows are looked at for schemas.
 
     Raises:
         SpecInvalidError: The values have no schema, and a column of their rows is not declared.
+        SourceFailedError: The schemas of values in Avro cannot be had.
     """
+    table, first = request.table, request.first
+    if table.read.values is not None:
+        return _read_avro(marked, AvroDecoder(table.read.values, request.secrets, table.id, first))
     texts = marked.select(F.col("value").cast("string").alias("value"), F.col(BAD))
     looked_at = texts if first is None else texts.limit(first)
     wrapped = F.from_json("value", "schema STRING, payload STRING")
@@ -59,13 +65,11 @@ def read_values(marked: DataFrame, table: TableSpec, first: int | None) -> Kafka
         for row in looked_at.select(wrapped["schema"].alias("schema")).where("schema IS NOT NULL").distinct().collect()
     ]
     if schemas:
-        declared = read_row_types(schemas, table.id)
-        kind = reduce(_join, (_make_type(json.loads(text)) for text in sorted(schemas)))
-        return KafkaEvents(_parse(texts, st.StructType().add("payload", kind)), declared)
+        wrapped_kind = st.StructType().add("payload", _join_types(schemas))
+        return KafkaEvents(_parse(texts, wrapped_kind), read_row_types(schemas, table.id))
     kind = _find_members(looked_at)
     if not kind.fields:
-        nothing = (F.lit(None).cast("string").alias(name) for name in NO_EVENT.names)
-        return KafkaEvents(texts.select(*nothing, BAD))
+        return _make_no_events(texts)
     row_names = {name for image in _IMAGES for name in _list_columns(kind, image)}
     declared_names = {name.lower() for name in table.columns}
     if missing := sorted(name for name in row_names if name.lower() not in declared_names):
@@ -76,6 +80,27 @@ def read_values(marked: DataFrame, table: TableSpec, first: int | None) -> Kafka
             f"columns: {{{missing[0]}: string}}.",
         )
     return KafkaEvents(_parse(texts, kind))
+
+
+def _read_avro(marked: DataFrame, decoder: AvroDecoder) -> KafkaEvents:
+    schemas = decoder.find_schemas(marked, "value")
+    described = list_described(schemas)
+    texts = decoder.decode(marked, schemas, None)
+    if not described:
+        return _make_no_events(texts)
+    kind = _join_types(described)
+    # Each of them is a record.
+    assert isinstance(kind, st.StructType)
+    return KafkaEvents(_parse(texts, kind), read_row_types(described, decoder.table))
+
+
+def _make_no_events(texts: DataFrame) -> KafkaEvents:
+    nothing = (F.lit(None).cast("string").alias(name) for name in NO_EVENT.names)
+    return KafkaEvents(texts.select(*nothing, BAD))
+
+
+def _join_types(schemas: Iterable[str]) -> st.DataType:
+    return reduce(_join, (_make_type(json.loads(text)) for text in sorted(schemas)))
 
 
 def _find_members(texts: DataFrame) -> st.StructType:

@@ -31,12 +31,13 @@ def make_reader_options(read: Read, secrets: Mapping[SecretText, str]) -> dict[s
 
 
 def resolve_secrets(read: Read) -> dict[SecretText, str]:
-    """Return the values of the secrets in a source's options; ``SECRET_UNRESOLVED`` names all that cannot be read."""
+    """Return the values of a source's secrets; ``SECRET_UNRESOLVED`` names all that cannot be read."""
     return resolve_all(_list_secrets(read))
 
 
 def _list_secrets(read: Read) -> Iterator[SecretText]:
     yield from (value for value in read.options.values() if isinstance(value, SecretText))
+    yield from () if read.values is None else read.values.secrets
     for view in read.views.values():
         yield from _list_secrets(view)
 

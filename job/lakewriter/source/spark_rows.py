@@ -281,7 +281,7 @@ def _make_feed(
     table = request.table
     try:
         with origin.explain_errors():
-            loaded = unfold_events(loaded, table, request.first)
+            loaded = unfold_events(loaded, request)
             request = _take_declared(request, loaded)
             typed, casts = _declare(loaded, request)
             source = add_checks(add_deleted_column(typed, table), table)

@@ -206,15 +206,16 @@ def replace_char_types(columns: str) -> str:
     return _CHARACTERS.sub("string", columns)
 
 
-def unfold_events(loaded: Loaded, table: TableSpec, first: int | None) -> Loaded:
+def unfold_events(loaded: Loaded, request: RowsRequest) -> Loaded:
     """Return the rows of change events, each with what says whether it is deleted, and with a mark; other rows as they
-    are. ``first`` is the number of rows for a look."""
+    are."""
+    table, first = request.table, request.first
     if table.envelope is None:
         return loaded
     marked = loaded.frame if is_marked(loaded.frame) else add_marks(loaded.frame)
     declared: Mapping[str, ColumnType] = {}
     if table.envelope.has_rows_inside and table.read.kind.name == "kafka":
-        read = read_values(marked, table, first)
+        read = read_values(marked, request)
         marked, declared = read.frame, read.declared
     events = make_arrow_schema(marked.columns[:-1], marked.select(*marked.columns[:-1]).schema)
     plan = plan_events(events, table, table.envelope)

@@ -184,7 +184,10 @@ class Spec(Model):
         catalog, lineage = self.rest_service, self.lineage
         endpoint = self.access.endpoint if not self.access.role_arn and self.access.access_key_id else None
         events = lineage.to if lineage is not None and lineage.api_key is not None else None
-        return tuple(filter(None, (endpoint, catalog.secret_server if catalog is not None else None, events)))
+        sources = (read.values for table in self.tables for read in table.read.leaves)
+        registries = dict.fromkeys(values.registry for values in sources if values is not None and values.secrets)
+        own_catalog = catalog.secret_server if catalog is not None else None
+        return tuple(filter(None, (endpoint, own_catalog, events, *registries)))
 
     @property
     def reserved_columns(self) -> tuple[str, ...]:

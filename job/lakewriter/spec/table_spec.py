@@ -51,6 +51,24 @@ class KnownTypes(Model):
     grows_decimals: bool = False
 
 
+class AvroValues(Model):
+    """The schemas of a topic's values in Avro: those of a ``registry``, each value with the id of its own before it; or
+    the one in the file ``schema_path``, that of all values.
+
+    ``user`` and ``password`` sign in to the registry.
+    """
+
+    registry: str | None = None
+    user: SecretText | None = None
+    password: SecretText | None = None
+    schema_path: str | None = None
+
+    @property
+    def secrets(self) -> tuple[SecretText, ...]:
+        """The secrets that are sent to the registry as they are."""
+        return tuple(filter(None, (self.user, self.password)))
+
+
 class Read(Model):
     """One source: a ``spark.read`` format with its options, or SQL over other reads.
 
@@ -65,6 +83,8 @@ class Read(Model):
     columns: str | None = None
     partition: JdbcPartition | None = None
     jdbc: JdbcRules = JdbcRules()
+    values: AvroValues | None = None
+    """The schemas of Kafka's values; None where they are JSON."""
     sql: str | None = None
     views: Mapping[str, "Read"] = {}
     files: Literal["all", "new"] = "all"
@@ -83,6 +103,13 @@ class Read(Model):
         if self.path is None:
             return ()
         return (self.path,) if isinstance(self.path, str) else self.path
+
+    @property
+    def needed_paths(self) -> tuple[str, ...]:
+        """The paths of all that a load reads of the source, those of views among them."""
+        beside = self.values.schema_path if self.values is not None else None
+        inside = (path for view in self.views.values() for path in view.needed_paths)
+        return (*self.paths, *filter(None, (beside,)), *inside)
 
     @property
     def kind(self) -> Format:

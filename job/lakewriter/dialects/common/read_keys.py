@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from lakewriter.dialects.common.column_entries import check_columns
+from lakewriter.dialects.common.places import require_url
 from lakewriter.dialects.common.problems import suggest_nearest
-from lakewriter.spec.access import SecretText
+from lakewriter.spec.access import LOOPBACK, SecretText
 from lakewriter.spec.model import FileModel, require_one
 from lakewriter.spec.source_formats import EXCEL, FILE_FORMATS, FORMATS, OF_EVERY_FILE, find_format
-from lakewriter.spec.table_spec import JdbcPartition, JdbcRules, Read
+from lakewriter.spec.table_spec import AvroValues, JdbcPartition, JdbcRules, Read
 
 _BOUNDS: Final = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
 _TOKEN: Final = re.compile(
@@ -94,6 +96,53 @@ class JdbcEntry(FileModel):
     of them see one state. The user needs the right LOCK TABLES."""
 
 
+_GLUE: Final = re.compile(r"arn:aws[a-z-]*:glue:|https?://glue\.|glue$", re.IGNORECASE)
+
+
+class ValuesEntry(FileModel):
+    """What the values of a topic's messages are written in, where that is not JSON."""
+
+    type: Literal["avro"]
+    """``avro`` for values that Confluent's Avro converter or serializer writes, or that have no id of a schema."""
+    registry: str | None = None
+    """The URL of a schema registry with Confluent's API, such as ``https://registry.acme.example:8081``: each value has
+    the id of its schema before it, and each schema is asked for once. Give either this or ``schema``."""
+    user: SecretText | None = None
+    """The user, or the API key, that the registry asks for; needs ``password`` beside it."""
+    password: SecretText | None = None
+    """The user's password, or the API key's secret, by reference: ``${env:NAME}``, ``${ssm:NAME}`` or
+    ``${secret:ARN}``."""
+    schema_: str | None = Field(None, alias="schema", min_length=1)
+    """A file with the schema of all values, such as ``s3://acme-schemas/orders.avsc``: the values are Avro with nothing
+    before it. A relative path starts at ``source_root``."""
+
+    @field_validator("registry")
+    @classmethod
+    def _one_of_confluents_api(cls, value: str | None) -> str | None:
+        if value is not None and _GLUE.match(value):
+            raise ValueError(
+                "expected a registry with Confluent's API; values of the AWS Glue Schema Registry are not read. Have "
+                "the connector write JSON with its schemas, or give the schema's file by 'schema'"
+            )
+        return value and require_url(value, "https://registry.acme.example:8081").rstrip("/")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "ValuesEntry":
+        require_one(registry=self.registry is not None, schema=self.schema_ is not None)
+        if (self.user is None) != (self.password is None) or (self.password is not None and self.registry is None):
+            raise ValueError("'user' and 'password' sign in to 'registry'; expected all three, or neither of the two")
+        if self.registry is not None and self.password is not None:
+            parts = urlsplit(self.registry)
+            if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+                raise ValueError(f"'password' would be sent to {self.registry!r} without TLS; expected https://")
+        return self
+
+    def make_values(self, root: str) -> AvroValues:
+        """Return the neutral form, with a relative path made absolute from ``root``."""
+        path = self.schema_ and make_absolute(self.schema_, root)
+        return AvroValues(registry=self.registry, user=self.user, password=self.password, schema_path=path)
+
+
 class ReadEntry(FileModel):
     """A ``spark.read``: format, path and options; or SQL over the reads in ``views``."""
 
@@ -113,6 +162,9 @@ class ReadEntry(FileModel):
     """Reads a database's table by several tasks at a time. Only for ``format: jdbc``."""
     jdbc: JdbcEntry | None = None
     """How a database is read. Only for ``format: jdbc``."""
+    values: ValuesEntry | None = None
+    """What the values of messages are written in, if not in JSON. Only for ``format: kafka`` with ``envelope:
+    debezium``."""
     engine: Literal["spark"] | None = None
     """``spark`` lets Spark read a format that Lakewriter has a reader for, such as for options that this reader does
     not take. Values then have no guarantee, and bad rows cannot be kept apart."""
@@ -136,11 +188,17 @@ class ReadEntry(FileModel):
         require_one(format=self.format is not None, sql=self.sql is not None)
         if self.sql is None and self.views:
             raise ValueError("'views' are only for 'sql'")
-        of_format = (self.path, self.options, self.columns, self.partition, self.jdbc, self.engine)
+        of_format = (self.path, self.options, self.columns, self.partition, self.jdbc, self.values, self.engine)
         if self.sql is not None and any(of_format):
             raise ValueError(
-                "'path', 'options', 'columns', 'partition', 'jdbc' and 'engine' are for 'format'; beside 'sql' they "
-                "go into 'views'"
+                "'path', 'options', 'columns', 'partition', 'jdbc', 'values' and 'engine' are for 'format'; beside "
+                "'sql' they go into 'views'"
+            )
+        if self.values is not None and find_format(self.format).name != "kafka":
+            raise ValueError("'values' is only for 'format: kafka'")
+        if any(view.values is not None for view in self.views.values()):
+            raise ValueError(
+                "'values' is for a table's own read, and not for 'views': SQL sees a topic's values as bytes"
             )
         return self
 
@@ -248,6 +306,7 @@ class ReadEntry(FileModel):
             columns=self.columns,
             partition=self.partition and JdbcPartition(column=self.partition.column, count=self.partition.count),
             jdbc=JdbcRules() if self.jdbc is None else JdbcRules(**self.jdbc.model_dump()),
+            values=self.values and self.values.make_values(root),
             sql=self.sql,
             views={name: view.make_read(root) for name, view in self.views.items()},
             files=self.files,

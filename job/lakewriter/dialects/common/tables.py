@@ -206,6 +206,9 @@ class TableEntry(FileModel):
             raise ValueError("'order_by' is given by the events of 'envelope: debezium'; leave it out")
         if self.envelope is not None and len(self.order_by) > 1:
             raise ValueError("'order_by' is one column with 'envelope: dms': the one with AR_H_CHANGE_SEQ")
+        has_values = self.read is not None and self.read.values is not None
+        if has_values and (self.envelope is None or not self.envelope.events.has_rows_inside):
+            raise ValueError("'read.values' is only for 'envelope: debezium', which makes rows of a message's value")
         return self
 
     @property
