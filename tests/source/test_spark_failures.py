@@ -122,6 +122,8 @@ OF_KAFKA = [
     ("Some data may have been lost because they are not available in Kafka any more; either the data was aged out by "
      "Kafka. Reason: Partitions Set(a-0) have been deleted.", "The topics no longer have messages that come next"),
     ("long overflow", "A message's time is beyond what a timestamp holds"),
+    ('Cannot invoke "scala.collection.IterableOps.map(scala.Function1)" because the return value of '
+     '"scala.Option.get()" is null', "Kafka's connector of Spark 4.1.0 and 4.1.1 fails so once"),
     ("starting offset can't be latest for batch queries on Kafka", "A single load reads what is there"),
 ]  # fmt: skip
 

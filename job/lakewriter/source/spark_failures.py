@@ -95,6 +95,11 @@ _REMEDIES: Final = (
         "Give every partition of the topics an offset; -2 is its first and, where reading ends, -1 its last.",
     ),
     (
+        'because the return value of "scala.Option.get()" is null',
+        "Kafka's connector of Spark 4.1.0 and 4.1.1 fails so once where a run repeats the batch that it ended in "
+        "(SPARK-55271), after the batch is committed: the run begins again by itself.",
+    ),
+    (
         "starting offset can't be latest for batch queries",
         "A single load reads what is there: leave startingOffsets out, or run --continuous for what comes next.",
     ),
