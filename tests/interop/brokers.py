@@ -84,7 +84,7 @@ class Topics:
         options = {"classpath": f"{running.jars}/*", "javaopts": ["-Xmx192m"], "die_on_exit": True}
         port = launch_gateway(jarpath=str(jar), **options)
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
-        self._kafka, self._address = self._gateway.jvm.org.apache.kafka, running.address
+        self._kafka, self._address, self._jars = self._gateway.jvm.org.apache.kafka, running.address, running.jars
         self._admin = self._kafka.clients.admin.AdminClient.create(self._properties())
         self._producer = self._open_producer()
 
@@ -127,20 +127,12 @@ class Topics:
             producer.send(record).get()
 
     def read(self, name: str) -> list[str]:
-        """Return the values of all messages that a topic has now, partition by partition; a null as ``null``."""
-        deserializer = "org.apache.kafka.common.serialization.StringDeserializer"
-        settings = self._properties(key_deserializer=deserializer, value_deserializer=deserializer)
-        consumer = self._kafka.clients.consumer.KafkaConsumer(settings)
-        partitions = [self._kafka.common.TopicPartition(name, p.partition()) for p in consumer.partitionsFor(name)]
-        consumer.assign(partitions)
-        consumer.seekToBeginning(partitions)
-        values, left = list[str](), sum(int(end) for end in consumer.endOffsets(partitions).values())
-        while len(values) < left:
-            records = consumer.poll(self._gateway.jvm.java.time.Duration.ofSeconds(10)).iterator()
-            while records.hasNext():
-                values.append(records.next().value() or "null")
-        consumer.close()
-        return values
+        """Return the values of all messages that a topic has now, partition by partition; a null as ``null``.
+
+        They must be a line each.
+        """
+        # A hundred thousand messages as objects of the gateway would fill its memory.
+        return _java(self._jars, str(Path(__file__).with_name("ReadTopic.java")), self._address, name).splitlines()
 
     def begin(self, name: str) -> Any:
         """Return a producer in a transaction, to commit or to abort."""
@@ -203,9 +195,9 @@ def _dependency(package: str, transitive: bool) -> str:
     )
 
 
-def _java(jars: Path, program: str, *arguments: str, text: str | None = None) -> None:
+def _java(jars: Path, program: str, *arguments: str, text: str | None = None) -> str:
     command = ["java", "-Xmx128m", "-cp", f"{jars}/*", program, *arguments]
-    subprocess.run(command, input=text, text=True, capture_output=True, check=True, timeout=180)
+    return subprocess.run(command, input=text, text=True, capture_output=True, check=True, timeout=180).stdout
 
 
 def _await(process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,20 +49,20 @@ class Mariadb:
 
 
 @contextmanager
-def serving(zone: str = "+09:00", collation: str = "utf8mb4_general_ci") -> Iterator[Mariadb]:
+def serving(*options: str, zone: str = "+09:00", collation: str = "utf8mb4_general_ci") -> Iterator[Mariadb]:
     """An empty database in another zone than UTC, by its offset or name; skipped where Debian's packages cannot
-    be had."""
+    be had. ``options`` are more of the server's, such as ``--log-bin``."""
     root = _unpack()
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         _run([root / "usr/bin/mariadb-install-db", "--no-defaults", f"--basedir={root / 'usr'}", f"--datadir={data}",
               "--auth-root-authentication-method=normal", "--skip-test-db", *_user()], root)  # fmt: skip
-        with _started(root, Path(folder), data, zone, collation) as port:
+        with _started(root, Path(folder), data, zone, collation, options) as port:
             yield Mariadb(root, port)
 
 
 @contextmanager
-def _started(root: Path, folder: Path, data: Path, zone: str, collation: str) -> Iterator[int]:
+def _started(root: Path, folder: Path, data: Path, zone: str, collation: str, options: Sequence[str]) -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     # Of zones with names it has no table, and takes the one of its process.
@@ -82,6 +82,7 @@ def _started(root: Path, folder: Path, data: Path, zone: str, collation: str) ->
         ),
         *("--character-set-server=utf8mb4", f"--collation-server={collation}", f"--pid-file={folder / 'pid'}"),
         f"--lc-messages-dir={root / 'usr/share/mysql'}",
+        *options,
     ]
     environment = _environment(root) | {"TZ": "UTC" if is_offset else zone}
     with (folder / "log").open("wb") as log:

@@ -45,7 +45,7 @@ def insert(rows):
 @pytest.mark.parametrize("zone", ZONES)
 def test_instants_in_a_zone_of_the_sessions(zone):
     rows = list(enumerate(INSTANTS))
-    with postgresql.serving() as postgres, mariadb.serving(zone) as maria:
+    with postgresql.serving() as postgres, mariadb.serving(zone=zone) as maria:
         postgres.execute(
             f"ALTER ROLE {postgresql.USER} SET TimeZone = '{zone}'; SET TimeZone = 'UTC';"
             f"CREATE TABLE zoned (id int PRIMARY KEY, at timestamptz, local timestamp); {insert(rows)}"
