@@ -187,8 +187,19 @@ MISTAKES = [
      "lake.yaml:9: tables.0.columns.note: 'timestmp': there is no type 'timestmp'; did you mean 'timestamp'? "
      f"Types: {TYPE_NAMES}."]),
     (S, "schema: public", "columns: {note: {typ: int}}", [
-     "lake.yaml:9: tables.0.columns.note.type: is required.",
      "lake.yaml:9: tables.0.columns.note.typ: unknown key, with value 'int'; did you mean 'type'?"]),
+    (S, "schema: public", "columns: {note: {from: epoch_ms}}", [
+     "lake.yaml:9: tables.0.columns.note: it has no 'type'; expected one such as 'timestamp', or 'renamed_from' "
+     "alone."]),
+    (S, "schema: public", "columns: {note: {renamed_from: text}, word: {renamed_from: text}}", [
+     "lake.yaml:9: tables.0.columns: two columns were renamed from 'text'; expected one."]),
+    (S, "schema: public", "columns: {note: {renamed_from: text}, Text: int}", [
+     "lake.yaml:9: tables.0.columns.note: 'note' was renamed from 'text', which is a column itself; rename one at a "
+     "time."]),
+    (S, "schema: public", "columns: {note: {renamed_from: text}}", [
+     "lake.yaml:8: tables.0.renamed_from: table 'flights' has renamed_from, which only Iceberg tables have: other "
+     "files have their columns by name. Set table_format: ICEBERG, or leave it out: the column is then added as a new "
+     "one."]),
     (S, "schema: public", "columns: {note: {type: timestamp, from: epoch_min}}", [
      "lake.yaml:9: tables.0.columns.note.from: 'epoch_min' is not allowed; expected 'epoch_s', 'epoch_ms', "
      "'epoch_us', 'epoch_ns', 'epoch_days' or 'base64'; did you mean 'epoch_ms' or 'epoch_ns'?"]),

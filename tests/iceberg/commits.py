@@ -42,6 +42,8 @@ class Table:
     def __init__(self, aws: StrictAws, open_catalog: OpenCatalog | None = None, name: str = "t", **access: str) -> None:
         self.aws, self.clients = aws, Clients(ACCESS.model_copy(update=access))
         self.maintenance: Maintenance | None = None
+        self.renames: dict[str, str] = {}
+        """The columns that loads rename: the names before, and those after."""
         service = rest_service(open_catalog) if open_catalog else GlueService()
         location = "" if service.chooses_location else f"s3://{BUCKET}/data/production/db/{name}"
         self.options = rest_options(open_catalog) if open_catalog else {"type": "glue"}
@@ -61,7 +63,7 @@ class Table:
         return self._before("plan").describe_changes(schema)
 
     def _before(self, job: str) -> IcebergTargetTable:
-        return IcebergTargetTable(self.action, self.clients, f"p/{job}/{job}1", self.maintenance)
+        return IcebergTargetTable(self.action, self.clients, f"p/{job}/{job}1", self.maintenance).rename(self.renames)
 
     def intent(self, job: str, rows: pa.Table, committed: int = 0) -> Any:
         """A load of one file, made ready, encoded, and its object there."""

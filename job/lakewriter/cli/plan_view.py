@@ -17,7 +17,7 @@ _MOST_NAMED: Final = 5
 _MOST_NEW: Final = 30
 _MOST_RETYPED: Final = 12
 _TOGETHER: Final = "\u2060"
-_STYLES: Final = {"added": "green", "gone": "yellow", "type": "yellow", "order": "red"}
+_STYLES: Final = {"added": "green", "gone": "yellow", "renamed": "yellow", "type": "yellow", "order": "red"}
 
 
 def show_plan(out: Console, tables: Sequence[PlannedTable], *, columns: bool = False, deletes: bool = False) -> None:
@@ -127,13 +127,19 @@ def _describe_retyped(column: PlannedColumn) -> str:
 def _summarise(table: PlannedTable) -> str:
     """Return the number of columns that change in each way, and of those that do not."""
     counts = list(_count_changes(table.changes))
-    touched = sum(change.change in ("added", "type") for change in table.changes)
+    touched = sum(change.change in ("added", "renamed", "type") for change in table.changes)
     same = f"{len(table.columns) - touched:,} as before"
     return ", ".join([*counts, same])
 
 
 def _count_changes(changes: Sequence[ColumnChange]) -> Iterator[str]:
-    words = {"added": "new", "gone": "gone", "type": "of another type", "order": "in another place"}
+    words = {
+        "added": "new",
+        "gone": "gone",
+        "renamed": "renamed",
+        "type": "of another type",
+        "order": "in another place",
+    }
     for kind, word in words.items():
         count = sum(change.change == kind for change in changes)
         if count:

@@ -58,6 +58,10 @@ class CatalogTable(Protocol):
     def read_columns(self) -> Mapping[str, pa.DataType] | None:
         """Return the types of all of the table's columns by name in lower case; None without a table or a catalog."""
 
+    def rename(self, renames: Mapping[str, str]) -> "CatalogTable":
+        """Return the table as it is once the load has renamed columns: the keys are the names before, the values those
+        after. The other methods raise ``SCHEMA_INCOMPATIBLE`` where it has both columns of a pair, or neither."""
+
     def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """List the changes that the load would make in the catalog, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it
         cannot."""
@@ -149,6 +153,11 @@ class NoTable:
     def read_columns(self) -> Mapping[str, pa.DataType] | None:
         """See ``CatalogTable``."""
         return None
+
+    def rename(self, renames: Mapping[str, str]) -> "NoTable":
+        """See ``CatalogTable``: files have their columns by name, and ``renamed_from`` is refused for them."""
+        assert not renames
+        return self
 
     def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """See ``CatalogTable``."""

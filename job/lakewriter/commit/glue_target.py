@@ -74,6 +74,11 @@ class GlueTargetTable:
         """See ``CatalogTable``."""
         return {name: column_types.to_arrow_type(kind) for name, kind in self._existing.items()} or None
 
+    def rename(self, renames: Mapping[str, str]) -> "GlueTargetTable":
+        """See ``CatalogTable``: files have their columns by name, and ``renamed_from`` is refused for them."""
+        assert not renames
+        return self
+
     def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """Say what publishing would change, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it cannot."""
         action, columns = self._action, _to_glue_columns(schema)

@@ -60,7 +60,7 @@ from lakewriter.spec.lineage import Lineage
 from lakewriter.spec.listed_files import Repetition
 from lakewriter.spec.model import FileModel, Model, require_one
 from lakewriter.spec.pairs import NEW_FILES, find_refusals
-from lakewriter.spec.readers import ReaderName
+from lakewriter.spec.readers import WHO_NOTICES, ReaderName
 from lakewriter.spec.repetition import REPEATED, Cell, Fail, find_way
 from lakewriter.spec.specification import MIB, Limits, RefreshRules, Spec, UndoRules
 from lakewriter.spec.streamable import list_refused, note_stream_options
@@ -288,6 +288,7 @@ def load(path: Path, *, stage: str | None = None) -> Lake:
             *merged,
             *(f"{error.message} {error.remedy}" for error in list_refused(spec) if file.checkpoint is not None),
             *_warn_of_changed_keys(file, document),
+            *_warn_of_renamed(file, document),
         ),
     }
     jars = tuple(make_absolute(jar, str(document.folder)) for jar in file.deployment.jars)
@@ -319,6 +320,17 @@ def _warn_of_changed_keys(file: LakeFile, document: Document) -> Iterator[str]:
                 f"{where} has no 'before': a row whose key changes leaves its old row in the table. Add the columns "
                 "with the keys before by a transformation rule of the task, add-before-image-columns with the prefix "
                 "BI_, and set before: BI_."
+            )
+
+
+def _warn_of_renamed(file: LakeFile, document: Document) -> Iterator[str]:
+    """Yield a warning with the line of each column that a load renames in its table."""
+    for number, entry in enumerate(file.tables):
+        for name, before in entry.renamed_from.items():
+            where = document.describe_position(("tables", number, "columns", name))
+            yield (
+                f"{where} was {before!r} before: the next load renames the table's column where it has that name: "
+                f"{WHO_NOTICES}."
             )
 
 

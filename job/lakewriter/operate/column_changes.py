@@ -8,8 +8,9 @@ from lakewriter.column_types import can_hold, to_arrow_type
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.operate.written_columns import Written
 from lakewriter.spec.model import Model
+from lakewriter.spec.readers import WHO_NOTICES
 
-Kind = Literal["added", "gone", "type", "order"]
+Kind = Literal["added", "gone", "renamed", "type", "order"]
 
 _VARIABLE: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
 
@@ -31,21 +32,35 @@ class ColumnChange(Model):
             return f"+ {self.name} {self.after}".rstrip()
         if self.change == "gone":
             return f"- {self.name} {self.before}".rstrip()
+        if self.change == "renamed":
+            return f"! {self.before} -> {self.name}"
         return f"! {self.name} {self.before} -> {self.after}"
 
 
 def list_changes(
-    written: Written, now: Mapping[str, str], kind: str, *, is_replaced: bool = False
+    written: Written,
+    now: Mapping[str, str],
+    kind: str,
+    *,
+    is_replaced: bool = False,
+    renames: Mapping[str, str] | None = None,
 ) -> tuple[ColumnChange, ...]:
     """Return the columns that differ, present ones first, in their order; ``kind`` is the format of new files.
 
-    ``is_replaced`` says that the load's files replace all others: readers never see both.
+    ``renames`` are the names that the load changes: those before, and those after. ``is_replaced`` says that the load's
+    files replace all others: readers never see both.
     """
     before = {name.lower(): (name, t) for name, t in written.columns.items()}
     after = {name.lower(): (name, t) for name, t in now.items()}
+    due = {old.lower(): new for old, new in (renames or {}).items() if old.lower() in before}
+    before = {due.get(key, key).lower(): column for key, column in before.items()}
     changes = [_compare_types(name, before[key][1], t, written.kind)
                for key, (name, t) in after.items() if key in before and kind == written.kind]  # fmt: skip
     listed = [change for change in changes if change is not None]
+    listed += [
+        ColumnChange(name=new, change="renamed", before=old, effect=WHO_NOTICES, breaks=True)
+        for old, new in due.items()
+    ]
     listed += _list_added(before, after)
     listed += _list_gone(before, after)
     if kind == written.kind == "csv":

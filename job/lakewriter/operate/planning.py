@@ -236,7 +236,8 @@ def _compare(spec: Spec, table: TableSpec, prepared: Prepared, written: Written 
         columns = describe_columns(prepared.shape.schema, "table" if spec.iceberg else spec.encoding.kind)
         return {"changes": tuple(ColumnChange(name=name, change="added", after=t) for name, t in columns.items())}
     schema, kind = prepared.shape.schema, "table" if written.kind == "table" else spec.encoding.kind
-    changes = list_changes(written, describe_columns(schema, kind), kind, is_replaced=table.latest is not None)
+    now, is_replaced = describe_columns(schema, kind), table.latest is not None
+    changes = list_changes(written, now, kind, is_replaced=is_replaced, renames=prepared.renames)
     breaks = [f"{change.text.removeprefix('! ')}: {change.effect}" for change in changes if change.breaks]
     if written.kind != "table":
         is_known = table.layout.matcher().fullmatch(written.key) is not None

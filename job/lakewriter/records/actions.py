@@ -158,11 +158,19 @@ class GlueAction(_Action):
         return self.model_copy(update={"location": f"{self.root}/{name_generation(number)}"})
 
 
-class IcebergAction(_Action):
-    """An Iceberg table; ``uuid``, ``schema_id`` and ``spec_id`` are set when it is prepared for the load.
+class RenamedColumn(ControlObject):
+    """A column of an Iceberg table that the load's commit gives another name."""
 
-    The load's files have that schema and that partition spec. A table that is not there yet is made with
-    ``format_version``.
+    field_id: int
+    before: str
+    after: str
+
+
+class IcebergAction(_Action):
+    """An Iceberg table; ``uuid``, ``schema_id``, ``spec_id`` and ``renamed`` are set when it is prepared for the load.
+
+    The load's files have that schema, with the names of ``renamed``, and that partition spec. A table that is not there
+    yet is made with ``format_version``.
     """
 
     keeps_versions: ClassVar[bool] = True
@@ -176,6 +184,7 @@ class IcebergAction(_Action):
     uuid: str = ""
     schema_id: int = 0
     spec_id: int = 0
+    renamed: tuple[RenamedColumn, ...] = sparse(())
     format_version: int = sparse(2)
 
     @property

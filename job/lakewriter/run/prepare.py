@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -26,13 +26,12 @@ from lakewriter.commit.catalog import CatalogTable, NoTable
 from lakewriter.documents.inference import Seen, collect_paths, merge_paths
 from lakewriter.documents.schema import find_property_names, make_record_type
 from lakewriter.documents.types import Record
-from lakewriter.errors import (
-    SchemaIncompatibleError,
-)
-from lakewriter.naming import AS_IN_SOURCE, AS_TEXT, NORMALISED
+from lakewriter.errors import SchemaIncompatibleError
+from lakewriter.naming import AS_IN_SOURCE, AS_TEXT, NORMALISED, NameRule
 from lakewriter.receipt import Cursor, GivenName, InferredType, Origin
 from lakewriter.records.state import TableState
 from lakewriter.report import join_first
+from lakewriter.run.renames import Renames
 from lakewriter.run.resumption import keeps_rows
 from lakewriter.run.sync import TableSync
 from lakewriter.shape.contract import find_columns_to_discard, require_types
@@ -69,7 +68,7 @@ _MOST_NAMES: Final = 4
 class Prepared:
     """A table ready to be staged; ``changes`` is what the load would do to ``table``, in words. ``given`` are the names
     of the load's columns that the table keeps, and ``types`` those that their values have given them, None where it
-    keeps none."""
+    keeps none. ``renames`` are written names that lake.yaml says have changed: those before, and those after."""
 
     feed: Feed
     shape: AnyPlan
@@ -78,6 +77,7 @@ class Prepared:
     condition: str | None
     given: tuple[GivenName, ...] | None
     types: tuple[InferredType, ...] | None = None
+    renames: Mapping[str, str] = field(default_factory=dict)
 
 
 def prepare(
@@ -92,9 +92,12 @@ def prepare(
     """Open a table's feed, which the caller closes, and plan its shape; the feed is closed here if something after it
     fails."""
     condition = RangeCondition(table.between) if table.between else write_cursor_condition(table, state.cursor)
+    renames = Renames.plan(table, state, _choose_rule(spec))
+    state, in_place = renames.apply(state), in_place.rename(renames.written)
     table = _add_known(add_nameless(table, state.names), spec, state, in_place)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:
+        renames.require_source(feed.schema.names)
         if not state.is_loaded:
             require_separated(table, feed.schema.names)
         basis = _choose_basis(feed, spec, table, in_place)
@@ -109,16 +112,12 @@ def prepare(
         if table.stream is not None and table.stream.at_once and not keeps_rows(table, state.sync, continues=False):
             changes = (*changes, "replace all rows that it has, once the stream is complete")
         if isinstance(shape, ShapePlan):
-            is_numbered = shape.ordinal is not None or (feed.is_in_order and shape.loses_order)
-            has_ordinals = shape.merged_by is not None and is_numbered
-            shape = replace(shape, has_ordinals=has_ordinals)
-            if shape.partition:
-                _cluster_rows(feed, shape)
+            shape = _order_rows(feed, shape)
+        given, types = _choose_given(names, shape), _choose_types(spec, feed, shape)
     except BaseException:
         feed.close()
         raise
-    given, types = _choose_given(names, shape), _choose_types(spec, feed, shape)
-    return Prepared(feed, shape, in_place, changes, condition, given, types)
+    return Prepared(feed, shape, in_place, changes, condition, given, types, renames.written)
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,11 @@ def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: Cat
         return ColumnNames(earlier, AS_TEXT)
     if spec.envelope is not None:
         return ColumnNames(earlier, choose_name_rule(spec.envelope), spec.reserved_columns)
-    return ColumnNames(earlier, AS_IN_SOURCE if spec.column_names == "kept" else NORMALISED, spec.reserved_columns)
+    return ColumnNames(earlier, _choose_rule(spec), spec.reserved_columns)
+
+
+def _choose_rule(spec: Spec) -> NameRule:
+    return AS_IN_SOURCE if spec.column_names == "kept" else NORMALISED
 
 
 def _write_pin(spec: Spec, table: TableSpec) -> str | None:
@@ -318,9 +321,9 @@ def _list_known(table: TableSpec, state: TableState, shape: ShapePlan, rename: C
 def _require_known(source: pa.Schema, table: TableSpec, state: TableState) -> None:
     """Raise ``SCHEMA_INCOMPATIBLE`` if a column has another type than the values of earlier loads have given it."""
     types = _read_types(table, state)
-    for field in source:
-        if field.name in types and not is_void(field.type):
-            reconcile(field.name, to_stored_type(field.name, field.type), types[field.name])
+    for column in source:
+        if column.name in types and not is_void(column.type):
+            reconcile(column.name, to_stored_type(column.name, column.type), types[column.name])
 
 
 def _plan_envelope(
@@ -362,6 +365,16 @@ def _look_at_documents(feed: Feed, table: TableSpec) -> Seen | None:
         return None
     column = feed.schema.names.index(table.collection.column)
     return merge_paths(table.id, feed.run(partial(collect_paths, column=column)))
+
+
+def _order_rows(feed: Feed, shape: ShapePlan) -> ShapePlan:
+    """Have the feed bring rows in the order that the shape needs; return the shape, which knows whether they are
+    numbered."""
+    is_numbered = shape.ordinal is not None or (feed.is_in_order and shape.loses_order)
+    shape = replace(shape, has_ordinals=shape.merged_by is not None and is_numbered)
+    if shape.partition:
+        _cluster_rows(feed, shape)
+    return shape
 
 
 def _cluster_rows(feed: Feed, shape: ShapePlan) -> None:

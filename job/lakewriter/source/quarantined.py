@@ -4,7 +4,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -58,6 +58,15 @@ number in the replay."""
 _RECORDS: Final = mark_schema([field.with_nullable(True) for field in DOCUMENTS])
 _NO_RECORD: Final = "not a record of this stream"
 _NO_LINES: Final = "it is a line, and the source has none"
+
+
+class _Column(NamedTuple):
+    """A column of the source as the table declares it; ``before`` is what the source called it before, if otherwise."""
+
+    name: str
+    before: str | None
+    kind: pa.DataType
+    form: TextForm
 
 
 class _MessageFields(msgspec.Struct):
@@ -155,14 +164,18 @@ def _parse_rows(rows: DataFrame, declared: pa.Schema, table: TableSpec) -> DataF
     """Return rows of JSON in the source's columns as the table declares them, then their marks."""
     forms = {name.lower(): make_form(column, table) for name, column in table.columns.items()}
     default = TextForm(truncates_nanoseconds=table.truncates_nanoseconds)
-    columns = [(field.name, field.type, forms.get(field.name.lower(), default)) for field in declared]
+    renamed = {name.lower(): before for name, before in table.renamed_from.items()}
+    columns = [
+        _Column(field.name, renamed.get(field.name.lower()), field.type, forms.get(field.name.lower(), default))
+        for field in declared
+    ]
     schema = mark_schema([pa.field(field.name, field.type) for field in number_fields(declared)])
     parsed = rows.mapInArrow(partial(_convert_rows, columns, schema), from_arrow_schema(schema, True))
     return parsed.toDF(*declared.names, BAD)
 
 
 def _convert_rows(
-    columns: Sequence[tuple[str, pa.DataType, TextForm]], schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    columns: Sequence[_Column], schema: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows = [_convert_row(columns, row) for row in batch.to_pylist()]
@@ -170,12 +183,13 @@ def _convert_rows(
         yield from [pa.RecordBatch.from_arrays(arrays, schema=schema)] if rows else []
 
 
-def _convert_row(columns: Sequence[tuple[str, pa.DataType, TextForm]], row: Mapping[str, Any]) -> list[Any]:
+def _convert_row(columns: Sequence[_Column], row: Mapping[str, Any]) -> list[Any]:
     """Return a row's values and its mark. If a value does not convert, the mark has the row unchanged."""
     members, values, reasons = read_json(row["given"]), [], []
-    for name, kind, form in columns:
+    for name, before, kind, form in columns:
         try:
-            values.append(_convert_member(members.get(name), kind, form))
+            value = members.get(name) if name in members or before is None else members.get(before)
+            values.append(_convert_member(value, kind, form))
         except MisfitError as misfit:
             reasons.append(f"{name}: it does not convert to {name_type(kind)}: {misfit}")
             values.append(None)

@@ -24,6 +24,10 @@ ReaderName = Literal[
     "trino",
 ]
 
+WHO_NOTICES: Final = (
+    "readers find its values by its number; queries, views and table properties that have the old name need the new one"
+)
+"""What it means to readers that an Iceberg table's column has another name."""
 DELTA: Final[frozenset[ValueEncoding]] = frozenset({"DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY"})
 """The encodings that ``delta_encodings`` allows, for every reader."""
 

@@ -269,6 +269,8 @@ class TableSource(Model):
     columns: Mapping[str, ColumnType] = {}
     truncates_nanoseconds: bool = False
     """Times finer than microseconds are cut, and counted, instead of being bad values."""
+    renamed_from: Mapping[str, str] = {}
+    """The names that the source had for columns before, by those that it has now; none but Iceberg tables have any."""
     names: Mapping[str, str] = {}
     """Written names of source columns; a field of a struct is named by its path, with dots."""
     written_as: str | None = None

@@ -13,6 +13,7 @@ from pyiceberg.table.snapshots import Snapshot
 from lakewriter.commit.iceberg.iceberg_columns import ManifestStatistics
 from lakewriter.commit.iceberg.manifests import read_live_entries, read_manifests
 from lakewriter.commit.iceberg.partition_specs import make_partition
+from lakewriter.commit.iceberg.renaming import rename_fields
 from lakewriter.commit.iceberg.snapshot_presence import read_load
 from lakewriter.receipt import Receipt
 from lakewriter.records.actions import IcebergAction
@@ -30,7 +31,7 @@ def name_made(kind: str, load: str) -> str:
 
 def find_schema(table: Table, action: IcebergAction) -> Schema:
     """Return the schema that the load's files were written with."""
-    return table.schemas().get(action.schema_id, table.schema())
+    return rename_fields(table.schemas().get(action.schema_id, table.schema()), action.renamed)
 
 
 def make_data_files(files: Iterable[Receipt], schema: Schema, spec: PartitionSpec) -> Iterator[DataFile]:

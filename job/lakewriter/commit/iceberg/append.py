@@ -39,6 +39,7 @@ from lakewriter.commit.iceberg.merge import KeyMerge, read_deletes
 from lakewriter.commit.iceberg.obstacles import require_changeable, require_committable
 from lakewriter.commit.iceberg.partition_specs import make_partition, require_one_spec
 from lakewriter.commit.iceberg.removal import commit_undo, require_deletable
+from lakewriter.commit.iceberg.renaming import rename_columns
 from lakewriter.commit.iceberg.schema_evolution import count_loads
 from lakewriter.commit.iceberg.snapshot_presence import (
     GIVES_UP,
@@ -321,6 +322,7 @@ def _add_files(table: Table, intent: Intent, effects: Effects, number: int, merg
     replaced = _list_replaced(table, intent, schema) if keeps_others else None
     with drop_history(table).transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
+        rename_columns(transaction, _require_iceberg(intent).renamed)
         if not intent.files and (not is_replacement or replaced is not None):
             # A refresh without rows, of a table without a snapshot, or one that replaces no partition.
             return

@@ -17,11 +17,13 @@ from lakewriter.commit.iceberg.iceberg_tables import IcebergTable, drop_history
 from lakewriter.commit.iceberg.merge import LOWEST, describe_read, require_mergeable
 from lakewriter.commit.iceberg.obstacles import list_identifiers, require_changeable, require_writable
 from lakewriter.commit.iceberg.partition_specs import check_partitioned, require_one_spec
+from lakewriter.commit.iceberg.renaming import find_renamed, restore_names, view_renamed
 from lakewriter.commit.iceberg.snapshot_presence import gives_up
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.records.actions import IcebergAction
 from lakewriter.records.state import TableState
 from lakewriter.spec.maintenance import Maintenance
+from lakewriter.spec.readers import WHO_NOTICES
 from lakewriter.spec.table_spec import Mode, Partition
 
 _DIFFER: Final = (ValidationError, ResolveError, ValueError)
@@ -52,6 +54,7 @@ class IcebergTargetTable:
         self._upkeep = Upkeep(maintenance, self._table, clients) if maintenance else None
         self._pipeline, self._job_id, _ = load.split("/")
         self._existing = self._table.load()
+        self._renames: Mapping[str, str] = {}
 
     def find_location(self) -> str | None:
         """See ``CatalogTable``; None where the catalog chooses the location and has no such table yet."""
@@ -81,7 +84,7 @@ class IcebergTargetTable:
 
     def fit_types(self, wanted: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
         """See ``CatalogTable``; Iceberg has no integer below 32 bits."""
-        existing = to_arrow_types(self._existing.schema()) if self._existing else {}
+        existing = self.read_columns() or {}
         types = {
             name: grow_decimals(existing[name], t) if name in existing else widen_integers(t)
             for name, t in wanted.items()
@@ -90,7 +93,16 @@ class IcebergTargetTable:
 
     def read_columns(self) -> dict[str, pa.DataType] | None:
         """See ``CatalogTable``."""
-        return to_arrow_types(self._existing.schema()) if self._existing else None
+        return to_arrow_types(self._view(self._existing).schema()) if self._existing else None
+
+    def rename(self, renames: Mapping[str, str]) -> "IcebergTargetTable":
+        """See ``CatalogTable``."""
+        self._renames = renames
+        return self
+
+    def _view(self, table: Table) -> Table:
+        """Return the table as it is once the load has renamed its columns."""
+        return view_renamed(table, find_renamed(table, self._renames))
 
     def describe_changes(self, schema: pa.Schema, partition: Partition = ()) -> list[str]:
         """Say what ``prepare`` would do, a phrase for each; ``SCHEMA_INCOMPATIBLE`` where it cannot."""
@@ -102,11 +114,15 @@ class IcebergTargetTable:
             upkeep = self._upkeep.describe(None) if self._upkeep else []
             return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}", *upkeep]
         self._table.require_version(self._existing)
-        self._check_partitions(self._existing, partition)
-        require_writable(self._existing, schema, self._table.find_bucket(self._existing), name, self._keys)
-        before = {field.name: field for field in self._existing.schema().fields}
-        after = merge_schema(self._existing, self._relax(self._existing, schema), name)
-        changes = []
+        renamed, view = find_renamed(self._existing, self._renames), self._view(self._existing)
+        self._check_partitions(view, partition)
+        require_writable(view, schema, self._table.find_bucket(view), name, self._keys)
+        before = {field.name: field for field in view.schema().fields}
+        after = merge_schema(view, self._relax(view, schema), name)
+        changes = [
+            f"rename column {column.before} of {name} to {column.after} in the commit of the load: {WHO_NOTICES}"
+            for column in renamed
+        ]
         if self._mode is Mode.REPLACE_PARTITIONS:
             changes.append(f"replace the partitions of {name} that the load has rows for, and keep the others")
         if self._mode is Mode.MERGE:
@@ -133,9 +149,10 @@ class IcebergTargetTable:
     ) -> tuple[IcebergAction, pa.Schema]:
         """Create and evolve the table; return its action, and ``schema`` with the table's field ids."""
         table = self._table.make(pa.schema([field.with_nullable(True) for field in schema]), partition)
-        self._check_partitions(table, partition)
-        require_writable(table, schema, self._table.find_bucket(table), self._table.name, self._keys)
-        optional = self._relax(table, schema)
+        view = self._view(table)
+        self._check_partitions(view, partition)
+        require_writable(view, schema, self._table.find_bucket(view), self._table.name, self._keys)
+        optional = self._relax(view, schema)
         if self._mode is Mode.MERGE:
             require_mergeable(table)
         require_all_counted(table, self._pipeline, state, latest or (lambda: state))
@@ -146,11 +163,12 @@ class IcebergTargetTable:
             table = self._upkeep.keep(table)
 
         def fits(seen: Table) -> bool:
-            return merge_schema(seen, optional, self._table.name).as_struct() == seen.schema().as_struct()
+            view = self._view(seen)
+            return merge_schema(view, optional, self._table.name).as_struct() == view.schema().as_struct()
 
         def evolve(seen: Table) -> None:
             with seen.update_schema(case_sensitive=False) as update:
-                update.union_by_name(optional)
+                update.union_by_name(restore_names(optional, find_renamed(seen, self._renames)))
 
         table = self._table.change(table, fits, evolve)
         made = {
@@ -158,8 +176,9 @@ class IcebergTargetTable:
             "uuid": str(table.metadata.table_uuid),
             "schema_id": table.schema().schema_id,
             "spec_id": table.spec().spec_id,
+            "renamed": find_renamed(table, self._renames),
         }
-        return self._table.action.model_copy(update=made), add_field_ids(schema, table.schema())
+        return self._table.action.model_copy(update=made), add_field_ids(schema, self._view(table).schema())
 
     def _relax(self, table: Table, schema: pa.Schema) -> pa.Schema:
         """Return the schema with columns that allow null, but for the table's identifier fields, which never do."""

@@ -65,6 +65,10 @@ REFUSES: Final = Refusing[AirbyteForm](
             "Leave it out; the source's own columns are written as they are.",
         ),
         "written_as": Refusal("{table} has written_as, and here s3_path_format says where it lies."),
+        "renamed_from": Refusal(
+            "{table} has renamed_from, which only Iceberg tables have: other files have their columns by name.",
+            "Leave it out: the column is then a new one.",
+        ),
         "partition_by": Refusal(
             "{table} has partition_by, which only Iceberg tables have.",
             "Leave it out; s3_path_format says where the files of a load lie.",

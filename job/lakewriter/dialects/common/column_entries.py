@@ -1,9 +1,9 @@
 """The entries of ``columns:`` in a lake.yaml: a type, or a type and how its values are spelled."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
 import pyarrow.types as pt
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from lakewriter.cast.exact_text import Unit
 from lakewriter.cast.sql_types import parse_columns, parse_type
@@ -27,9 +27,9 @@ TypeText = Annotated[str, AfterValidator(_check_type)]
 
 
 class ColumnEntry(FileModel):
-    """A column's type, and how its values are spelled where it is not the default."""
+    """A column's type, how its values are spelled where it is not the default, and what the source called it before."""
 
-    type: TypeText
+    type: TypeText | None = None
     """The type, such as ``timestamp`` or ``decimal(10,2)``."""
     from_: Unit | None = Field(None, alias="from")
     """What the values are where they are not texts of the type. Of a ``timestamp`` or ``timestamp_ntz`` what numbers
@@ -39,11 +39,14 @@ class ColumnEntry(FileModel):
     format: str | None = None
     """The pattern of a ``date``, ``timestamp`` or ``timestamp_ntz``, in Spark's letters, such as ``dd.MM.yyyy HH:mm``.
     Without it dates are ``YYYY-MM-DD``, times ``YYYY-MM-DD hh:mm:ss``."""
+    renamed_from: str | None = Field(None, min_length=1)
+    """The name that the source had for the column before. The next load of an Iceberg table renames its column in the
+    same commit, so that it keeps its values; later loads leave it as it is."""
 
     @field_validator("from_")
     @classmethod
     def _is_of_type(cls, unit: Unit | None, info: ValidationInfo) -> Unit | None:
-        if unit is None or "type" not in info.data:
+        if unit is None or info.data.get("type") is None:
             return unit
         kind = parse_type(info.data["type"])
         of_types = {
@@ -58,7 +61,7 @@ class ColumnEntry(FileModel):
     @field_validator("format")
     @classmethod
     def _is_of_time(cls, pattern: str | None, info: ValidationInfo) -> str | None:
-        if pattern is None or "type" not in info.data:
+        if pattern is None or info.data.get("type") is None:
             return pattern
         kind = parse_type(info.data["type"])
         if info.data.get("from_") is not None:
@@ -69,7 +72,15 @@ class ColumnEntry(FileModel):
             raise ValueError(f"it has an offset or a zone, which {info.data['type']} has not")
         return pattern
 
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.type is None and (self.from_ is not None or self.format is not None or self.renamed_from is None):
+            raise ValueError("it has no 'type'; expected one such as 'timestamp', or 'renamed_from' alone")
+        return self
+
     @property
-    def column_type(self) -> ColumnType:
-        """The neutral form."""
+    def column_type(self) -> ColumnType | None:
+        """The neutral form; None for a column whose type is the source's."""
+        if self.type is None:
+            return None
         return ColumnType(type=self.type, unit=self.from_, format=self.format)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -138,7 +138,8 @@ class TableEntry(FileModel):
     such as ``12 hours``; ``0 days`` for not at all. By default ``7 days``."""
     columns: dict[str, TypeText | ColumnEntry] = Field(default_factory=dict)
     """Types of single columns, where the source has only text or its type changes: ``{updated_at: timestamp}``; with a
-    spelling, ``{seen: {type: timestamp, from: epoch_ms}}``. A value that is not of its type makes a bad row."""
+    spelling, ``{seen: {type: timestamp, from: epoch_ms}}``. A value that is not of its type makes a bad row. A
+    column that the source has renamed: ``{mail: {renamed_from: email}}``."""
     nanoseconds: Literal["exact", "truncate"] = "exact"
     """What happens to a time that is finer than microseconds: ``exact`` makes its row a bad row, ``truncate`` cuts
     it."""
@@ -211,6 +212,28 @@ class TableEntry(FileModel):
             raise ValueError("'read.values' is only for 'envelope: debezium', which makes rows of a message's value")
         return self
 
+    @field_validator("columns")
+    @classmethod
+    def _renamed_once(cls, columns: dict[str, str | ColumnEntry]) -> dict[str, str | ColumnEntry]:
+        renamed = list_renamed(columns)
+        for name, before in renamed.items():
+            if before.lower() in map(str.lower, columns):
+                raise ValueError(
+                    f"{name!r} was renamed from {before!r}, which is a column itself; rename one at a time"
+                )
+            if list(renamed.values()).count(before) > 1:
+                raise ValueError(f"two columns were renamed from {before!r}; expected one")
+        return columns
+
+    @property
+    def renamed_from(self) -> dict[str, str]:
+        """The names that the source had for columns before, by those that it has now."""
+        return list_renamed(self.columns)
+
+    def _list_types(self) -> Iterator[tuple[str, ColumnType | None]]:
+        for name, column in self.columns.items():
+            yield name, ColumnType(type=column) if isinstance(column, str) else column.column_type
+
     @property
     def title(self) -> str:
         """The entry's name in messages."""
@@ -249,10 +272,8 @@ class TableEntry(FileModel):
             order_by=self.order_by or (() if self.envelope is None else self.envelope.events.order),
             keep_deleted=self.keep_deleted,
             deleted_seconds=to_seconds(self.deleted_for or DELETED_FOR),
-            columns={
-                name: ColumnType(type=column) if isinstance(column, str) else column.column_type
-                for name, column in self.columns.items()
-            },
+            columns={name: column for name, column in self._list_types() if column is not None},
+            renamed_from=self.renamed_from,
             truncates_nanoseconds=self.nanoseconds == "truncate",
             names=self.names,
             written_as=self.written_as,
@@ -262,6 +283,12 @@ class TableEntry(FileModel):
             contract=self.contract.contract,
             on_bad_row=self.on_bad_row and self.on_bad_row.bad_rows,
         )
+
+
+def list_renamed(columns: Mapping[str, str | ColumnEntry]) -> dict[str, str]:
+    """Return the names that the source had for columns before, by those that it has now."""
+    entries = {name: column for name, column in columns.items() if isinstance(column, ColumnEntry)}
+    return {name: entry.renamed_from for name, entry in entries.items() if entry.renamed_from is not None}
 
 
 def choose_table_name(source: TableSource, location: Location) -> str | None:

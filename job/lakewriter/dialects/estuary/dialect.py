@@ -26,7 +26,16 @@ REFUSES: Final = Refusing[EstuaryDestination](
     {
         **{
             key: Refusal(f"{{table}} has '{key}'; this destination writes documents as they are.", f"Leave {key} out.")
-            for key in ("deleted", "unique_key", "partition_by", "sort_by", "names", "written_as", "index")
+            for key in (
+                "deleted",
+                "unique_key",
+                "partition_by",
+                "sort_by",
+                "names",
+                "renamed_from",
+                "written_as",
+                "index",
+            )
         },
         **refuse_modes("this destination only appends delta updates"),
     },

@@ -37,6 +37,10 @@ REFUSES: Final = (
                 "{table} has mode 'replace_partitions', and is no Iceberg table: files have no such partitions.",
                 "Set catalog: iceberg and partition_by, or mode: refresh.",
             ),
+            "renamed_from": Refusal(
+                "{table} has renamed_from, which only Iceberg tables have: other files have their columns by name.",
+                "Set catalog: iceberg, or leave it out: the column is then added as a new one.",
+            ),
             "partition_by": Refusal(
                 "{table} has partition_by, which only Iceberg tables have.",
                 "Set catalog: iceberg, or leave partition_by out; files have partition_strategy.",

@@ -84,10 +84,14 @@ REFUSES: Final = (
         "table_format: PARQUET",
         lambda destination: not isinstance(destination, S3DataLakeIceberg),
         {
+            "renamed_from": Refusal(
+                "{table} has renamed_from, which only Iceberg tables have: other files have their columns by name.",
+                "Set table_format: ICEBERG, or leave it out: the column is then added as a new one.",
+            ),
             "partition_by": Refusal(
                 "{table} has partition_by, which only Iceberg tables have.",
                 "Set table_format: ICEBERG, or leave partition_by out; Parquet tables have partition_strategy.",
-            )
+            ),
         },
     ),
 )
