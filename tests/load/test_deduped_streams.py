@@ -183,6 +183,20 @@ def test_a_truncating_refresh_replaces_rows_once_it_is_whole(users):
     assert users.differences() == []
 
 
+def test_a_generation_begins_apart(users):
+    """A job of which a part is loaded goes on with a generation that replaces it: that comes whole, from the records
+    that are the part's, too, and no key that was deleted before keeps its rows out."""
+    first, second = ({"generation_id": number, "minimum_generation_id": number} for number in (0, 2))
+    users.sync(TWO_KEYS | first, change(204, "4T00:00:00", **GONE), change(200, "2T00:00:00", "a"))
+    again = change(200, "3T00:00:00", "b")
+    assert users.sync(TWO_KEYS | first, again, ends="INCOMPLETE", job="a").status == "failed"
+    assert users.rows("id2", "name") == [(200, "b")]
+    users.number -= 1
+    report = users.sync(TWO_KEYS | second, again, state("users", 2), change(204, "1T00:00:00", "back"), job="a")
+    assert report.status == "done", report
+    assert users.rows("id2", "name") == [(200, "b"), (204, "back")]
+
+
 def test_overwrites(users):
     """Each generation of an overwrite replaces rows; without generations each sync does. Modes may change between."""
     over = {"destination_sync_mode": "overwrite_dedup", "sync_mode": "full_refresh"}

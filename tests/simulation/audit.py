@@ -222,6 +222,9 @@ class Auditor:
         notes = str((self._report(place, after["last_job"]) or {}).get("notes"))
         if "abandoned" in notes:
             book.given_up.add(after["last_job"])
+        elif place.merges is not None and notes != "None":
+            # An attempt before this one was given up, and nothing of it was there.
+            book.given_up.discard(after["last_job"])
         book.blind |= {after["last_job"]} if ABANDONED_BLIND in notes else set()
         if place.quarantine:
             self.quarantines.committed(place, before, after)

@@ -14,8 +14,8 @@ from lakewriter.spec.stream import Stream
 from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import Place, parsed
 from tests.simulation.bucket import Bucket
+from tests.simulation.events import Event, make_stream_order
 from tests.simulation.lakes import DELETED_AT
-from tests.simulation.merged import Event, make_stream_order
 from tests.simulation.messages import Inputs, make_complete, make_record, make_state
 from tests.simulation.places import places_of
 from tests.simulation.source import Generation

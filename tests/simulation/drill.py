@@ -29,10 +29,10 @@ from lakewriter.spec.specification import Spec
 from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.bucket import Bucket
 from tests.simulation.connectors import Connector
+from tests.simulation.events import Events
 from tests.simulation.glue import Catalog
 from tests.simulation.kept_rows import Defect, Marks
 from tests.simulation.lakes import BUCKET, COLUMNS, EVENTS, GRADED, PROPERTIES, Lake, make_lake
-from tests.simulation.merged import Events
 from tests.simulation.places import places_of
 from tests.simulation.readers import Readers
 from tests.simulation.replays import Context

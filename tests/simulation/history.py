@@ -21,6 +21,7 @@ from tests.simulation.calm import Calm
 from tests.simulation.changes import Changes
 from tests.simulation.connectors import Connector
 from tests.simulation.deduped import DedupedInputs
+from tests.simulation.events import Events
 from tests.simulation.failures import Failures
 from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.given import Writer, make_writable
@@ -31,7 +32,6 @@ from tests.simulation.kept_rows import Marks
 from tests.simulation.kinds import KINDS
 from tests.simulation.lakes import Lake, draw
 from tests.simulation.losses import Losses
-from tests.simulation.merged import Events
 from tests.simulation.messages import Inputs
 from tests.simulation.names_audit import NamesAuditor
 from tests.simulation.places import places_of
@@ -150,6 +150,7 @@ class History:
         self.has_writers = self.writers.random() < 0.2 and "writers" not in options.without
         self.is_adopting = not self.has_copies and self.writers.random() < 0.4 and "adopt" not in options.without
         self.losses = Losses(self, seed)
+        self.epochs = random.Random(f"epochs of {seed}")
         self.jumps = random.Random(f"jumps of {seed}")
         self.undos, self.replays = Undos(self, seed), Replays(self, seed)
         self.hand_overs = HandOvers(self, seed)
@@ -267,7 +268,7 @@ class History:
                     self._load(lake.narrow(table), job)
             return
         if lake.pipeline not in self.inputs:
-            self._load(lake, job)
+            self._load(self._in_epoch(lake), job)
             return
         spec, ways = self.inputs[lake.pipeline].spec_for(job, self.rng, whole=self.is_calm)
         self.world.met.update(ways)
@@ -328,13 +329,26 @@ class History:
             return
         found = lake if self.is_calm else self.changes.choose_file(lake)
         (table,) = (own for own in found.spec.tables if own.id == stream.table.id)
-        own = found.narrow(table)
+        own = self._in_epoch(found.narrow(table), " stream")
         stream.go(
             clients,
             batches,
             process.name,
             lambda job, micro: self._load(own, job, kind=micro),
         )
+
+    def _in_epoch(self, lake: Lake, suffix: str = "") -> Lake:
+        """The pipeline with the epoch that a person gave its change events when the last snapshot was begun; some
+        processes have the file of before."""
+        tables = []
+        for table in lake.spec.tables:
+            if table.envelope is not None:
+                name, is_late = f"{lake.pipeline}/{table.id}", self.epochs.random() < 0.2
+                epoch = self.sources.events.find_epoch(name, self.sources.rows.get(f"{name}{suffix}", 0) + 1)
+                events = table.envelope.model_copy(update={"epoch": max(0, epoch - is_late)})
+                table = table.model_copy(update={"envelope": events})
+            tables.append(table)
+        return replace(lake, spec=lake.spec.model_copy(update={"tables": tuple(tables)}))
 
     def alone(self, body: Callable[[], None], lake: Lake) -> None:
         self.network.scheduler.now_us += int(self.rng.random() * 5e6)

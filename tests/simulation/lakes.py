@@ -78,6 +78,10 @@ STREAMED: Final[dict[str, dict[str, Any]]] = {
     DELETED_AT: {"type": "string"},
 }
 """The types of a merged stream's properties."""
+_IMAGE: Final = f"STRUCT<{EVENTS.replace(' ', ': ').replace(',: ', ', ')}>"
+CHANGES: Final = (
+    f"op STRING, before {_IMAGE}, after {_IMAGE}, source STRUCT<connector: STRING, lsn: BIGINT, ts_ms: BIGINT>"
+)
 GRADED: Final = f"{COLUMNS}, {GRADE} BIGINT"
 
 
@@ -295,8 +299,16 @@ def _merged(rng: random.Random, pipeline: str, place: str) -> Lake:
             [{"keep_deleted": True}, {}, {"deleted_for": "1 day"}, {"deleted_for": "0 days"}]
         )
         orders |= {"deleted": "op = 'D'"} | kept
-    if rng.random() < 0.4:
+    is_streamed = rng.random() < 0.4
+    if is_streamed or rng.random() < 0.3:
         orders.pop("cursor", None)
+    if "cursor" not in orders and rng.random() < 0.6:
+        # Debezium's events say themselves which are newer, and which delete.
+        destination["tracking"] = ["deleted"]
+        orders = {name: value for name, value in orders.items() if name not in {"order_by", "deleted"}}
+        orders |= {"envelope": "debezium", "read": {"format": "json", "path": "orders.json"}}
+    if is_streamed:
+        orders["read"] = orders["read"] | {"columns": CHANGES} if "envelope" in orders else orders["read"]
         return make_lake("merged", pipeline, destination, [orders], checkpoint="checkpoint")
     return make_lake("merged", pipeline, destination, [orders])
 

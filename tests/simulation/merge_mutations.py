@@ -142,6 +142,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "a generation that replaces others is loaded from its first record on",
         "before = state.source",
         kinds="deduped",
+        held_by="tests/load/test_deduped_streams.py -k test_a_generation_begins_apart",
     ),
     "replacing-rows-alone": Mutation(
         "rows of a generation that replaces others are merged among themselves",
@@ -152,6 +153,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "keys that were deleted before a generation keep no rows of it out",
         "objects = _list_deleted(load, table, began)",
         kinds="deduped",
+        held_by="tests/load/test_deduped_streams.py -k test_a_generation_begins_apart",
     ),
     "undo-of-compacted": Mutation(
         "an undo is not bound once a compaction may have replaced its files",

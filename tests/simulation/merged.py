@@ -1,115 +1,18 @@
 """Tables that are merged by key: the events of their sources, and the rows that their readers are to see."""
 
-import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
-import pyarrow as pa
-
-from lakewriter.naming import DELETED
-from lakewriter.spec.table_spec import TableSpec
 from tests.simulation.books import LOAD, Book, MergeRule, Place, is_compaction, is_control, is_undo, parsed, rows_of
 from tests.simulation.bucket import Bucket, Stored
+from tests.simulation.events import Event, make_stream_order
 from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_files, list_ancestors, metadata_of
-from tests.simulation.source import SCHEMA, Feed, Generation, Reading, Session, Sources
-
-KEYS: Final = 2
-"""So few keys that most events are of a key that the table has."""
-STEP: Final = 10
-"""Between the order of one event and the next, so that rows of others fit between."""
-COARSE: Final = 3 * STEP
-"""Between one cursor of a stream and the next."""
-COLUMNS: Final = ("key", "at", "region")
-
-
-@dataclass(frozen=True)
-class Event:
-    """A change of a source's row. ``at`` is its time, ``region`` a column that the table may be partitioned by."""
-
-    key: int
-    at: int
-    region: int
-    is_delete: bool = False
-
-
-@dataclass
-class Events:
-    """The events of all sources by their number; they do not come in the order of their times."""
-
-    seed: int
-    events: dict[str, list[Event]] = field(default_factory=dict)
-
-    def open(self, session: Session, table: TableSpec, first: int, count: int, *, single: bool) -> "EventsFeed":
-        """Open the events from ``first`` on, of ``count`` that there are."""
-        name, sources = f"{session.pipeline}/{table.id}", session.sources
-        reading = sources.read(session.pipeline, table.id, session.job, session.process, tuple(range(first, count)))
-        events = self.list(name, count)
-        column = DELETED if table.deleted is not None else ""
-        partitions = 1 if single else sources.rng.choice([1, 1, 2])
-        return EventsFeed(reading, partitions, session, events, column, is_clustered=bool(table.partition_by))
-
-    def list(self, name: str, count: int) -> list[Event]:
-        """List the first events of a source; no two of one key have the same time."""
-        events = self.events.setdefault(name, [])
-        rng = random.Random(f"events of {name} {self.seed} {len(events)}")
-        while len(events) < count:
-            key, at = rng.randrange(KEYS), max(0, len(events) - rng.choice([0, 0, 1, 4, 6])) * STEP
-            while any((event.key, event.at) == (key, at) for event in events):
-                at += STEP
-            events.append(Event(key, at, rng.randrange(2), rng.random() < 0.35))
-        return events[:count]
-
-
-class EventsFeed(Feed):
-    """Events of a source, with the column ``deleted`` where the table has deletes; those that are clustered are in the
-    order of the table's partitions."""
-
-    def __init__(
-        self,
-        reading: Reading,
-        partitions: int,
-        session: Session,
-        events: Sequence[Event],
-        deleted: str,
-        *,
-        is_clustered: bool,
-    ) -> None:
-        super().__init__(reading, partitions, session)
-        self.events, self.deleted = events, deleted
-        self.is_clustered = is_clustered
-        more = [pa.field(deleted, pa.bool_())] if deleted else []
-        self.schema = pa.schema([*SCHEMA, *(pa.field(name, pa.int64()) for name in COLUMNS), *more])
-
-    def batches(self, partition: int) -> Any:
-        """See ``Feed``."""
-        ids = list(self._ids(partition))
-        if self.is_clustered:
-            # As Spark sorts them.
-            ids.sort(key=lambda number: (self.events[number].region, number))
-        if ids:
-            events = [self.events[number] for number in ids]
-            values: dict[str, list[Any]] = {
-                "id": ids,
-                "nonce": [self.reading.nonce] * len(ids),
-                "name": [f"event {number}" for number in ids],
-                self.deleted: [event.is_delete for event in events],
-            }
-            values |= {name: [getattr(event, name) for event in events] for name in COLUMNS}
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(values[own.name], own.type) for own in self.schema], schema=self.schema
-            )
-
-
-def make_stream_order(event: Event, number: int) -> Mapping[str, int | None]:
-    """Return what a stream's record says of its order: a cursor that several records of a key may share, and a place in
-    a log; some records say neither."""
-    is_blank = number % 7 == 3
-    return {"at": None if is_blank else event.at // COARSE * COARSE, "lsn": None if is_blank else event.at}
+from tests.simulation.source import Generation, Sources
 
 
 @dataclass(frozen=True)
@@ -172,7 +75,7 @@ class MergedAuditor:
         for snapshot in list_ancestors(self.catalog, self.bucket, place.names, self.snapshots):
             summary, load = snapshot["summary"], snapshot["summary"].get("lakewriter.load")
             for key, at, row in self.engine.rows.get(snapshot["snapshot-id"], ()) if self.engine else ():
-                order = _make_order(rule, {"at": at, "id": row[1], "lsn": None})
+                order = _make_order(rule, {"at": at, "id": row[1]})
                 content.rows.setdefault(key, []).append(_Row(order, 1, row))
             if load is not None and (undone := summary.get("lakewriter.undoes")) in jobs:
                 # The table's first load leaves with its files; behind others the snapshot before it is shown again.
@@ -276,10 +179,14 @@ class MergedAuditor:
         events, by_key = self.sources.events.list(name, max(numbers) + 1), dict[int, dict[tuple[int, ...], _Row]]()
         for number in numbers:
             event, is_delete = events[number], rule.has_deletes and events[number].is_delete
-            said = make_stream_order(event, number) if rule.is_stream else {"at": event.at, "id": number}
+            said = make_stream_order(event, number) if rule.is_stream else self._order(event, number, nonce)
             order, weight = _make_order(rule, said), 5 * rule.is_stream + 2 * is_delete
             by_key.setdefault(event.key, {})[order] = _Row(order, weight, (nonce, number), is_delete)
         return {key: list(rows.values()) for key, rows in by_key.items()}
+
+    def _order(self, event: Event, number: int, nonce: int) -> Mapping[str, int | None]:
+        said = {"at": event.at, "id": number, "_change_epoch": self.sources.epochs.get(nonce)}
+        return said | {"_change_log": 0 if event.is_read else 1, "_change_position": event.at, "_change_row": 0}
 
     def _find_generation(self, place: Place, load: str) -> Generation | None:
         """Find what a sync was asked for; None for loads of others."""
@@ -336,4 +243,4 @@ class MergedAuditor:
 
 def _make_order(rule: MergeRule, said: Mapping[str, int | None]) -> tuple[int, ...]:
     """Return the order of a row; one that says nothing is older than those that do."""
-    return tuple(-1 if (value := said[column]) is None else value for column in rule.order_by)
+    return tuple(-1 if (value := said.get(column)) is None else value for column in rule.order_by)

@@ -67,6 +67,8 @@ class Sources:
     readings: dict[int, Reading] = field(default_factory=dict)
     generations: dict[tuple[str, str, str], Generation] = field(default_factory=dict)
     """By pipeline, table and job, of streams that are merged."""
+    epochs: dict[int, int] = field(default_factory=dict)
+    """By the number of a reading of change events."""
     folders: dict[str, Folder] = field(default_factory=dict)
     is_calm: bool = False
 
@@ -195,7 +197,7 @@ def open_feed(request: RowsRequest) -> Feed:
         marked: Feed = session.sources.marks.open(session, table, first, count, single=single)
         return marked
     if table.mode is Mode.MERGE:
-        merged: Feed = session.sources.events.open(session, table, first, count, single=single)
+        merged: Feed = session.sources.events.open(session, table, tuple(range(first, count)), single=single)
         return merged
     ids = tuple(range(first, count))
     if table.read.new_files:
