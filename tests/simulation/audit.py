@@ -218,14 +218,7 @@ class Auditor:
                 self.find(f"{place.pipeline}/{place.table}: {after['last_job']} has undone {sorted(new)}")
             book.undone |= new
         self.rows.judge_number(place, after["last_job"], (self._report(place, after["last_job"]) or {}).get("sync_id"))
-        # The state's note has the phase in which the person met the load; the report tells how it was closed.
-        notes = str((self._report(place, after["last_job"]) or {}).get("notes"))
-        if "abandoned" in notes:
-            book.given_up.add(after["last_job"])
-        elif place.merges is not None and notes != "None":
-            # An attempt before this one was given up, and nothing of it was there.
-            book.given_up.discard(after["last_job"])
-        book.blind |= {after["last_job"]} if ABANDONED_BLIND in notes else set()
+        self._note_closing(place, after["last_job"])
         if place.quarantine:
             self.quarantines.committed(place, before, after)
         seen = self.readers.list_all()[place.state]
@@ -233,6 +226,17 @@ class Auditor:
             self.rows.judge_start(place, after["last_job"], before.get("cursor"), seen)
         # At this moment, since a full refresh that comes later would hide what this one has left.
         self.rows.judge(place, seen)
+
+    def _note_closing(self, place: Place, job: str) -> None:
+        """Note how a load was closed by its report: the state's note has the phase in which a person met it."""
+        book, report = self.books[place.state], self._report(place, job)
+        notes = str((report or {}).get("notes"))
+        if "abandoned" in notes:
+            book.given_up.add(job)
+        elif report is not None and place.merges is not None:
+            # Nothing was there of an attempt before this one that was given up.
+            book.given_up.discard(job)
+        book.blind |= {job} if ABANDONED_BLIND in notes else set()
 
     def _control_changed(self, change: Change) -> None:
         replaced = change.before is not None and change.after is not None and change.before.body != change.after.body

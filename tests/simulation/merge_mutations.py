@@ -155,6 +155,16 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="deduped",
         held_by="tests/load/test_deduped_streams.py -k test_a_generation_begins_apart",
     ),
+    "reads-below-the-log": Mutation(
+        "what a snapshot has read is older than what was streamed",
+        "log = pa.repeat(pa.scalar(_STREAMED, pa.int64()), count)",
+        kinds="merged",
+    ),
+    "epoch-outranks": Mutation(
+        "events of a higher epoch are newer",
+        "return [pa.repeat(pa.scalar(0, pa.int64()), count), log, position, row]",
+        kinds="merged",
+    ),
     "undo-of-compacted": Mutation(
         "an undo is not bound once a compaction may have replaced its files",
         "return is_there",

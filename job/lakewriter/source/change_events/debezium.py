@@ -63,6 +63,7 @@ def _order_by_log(source: pa.Array, is_read: pa.Array, position: pa.Array, row: 
     are newer than its rows. Snapshot reads need no position: an incremental snapshot of PostgreSQL gives none.
     """
     count = len(source)
+    # Rule reads-below-the-log
     log = pc.if_else(is_read, _READS, _STREAMED).cast(pa.int64())
     read_at = read_whole(get_member(source, "ts_ms"), count)
     nothing = pa.repeat(pa.scalar(0, pa.int64()), count).cast(WHOLE)
@@ -197,6 +198,7 @@ class DebeziumPlan:
             position, row = pc.if_else(is_of, order.position, position), pc.if_else(is_of, order.row, row)
             lacks = any_of([part.is_null() for part in (order.log, order.position, order.row)], count)
             reasons.add(pc.and_(is_of, lacks), f"its order is not known: expected {order.expected}")
+        # Rule epoch-outranks
         return [pa.repeat(pa.scalar(self.events.epoch, pa.int64()), count), log, position, row]
 
 
