@@ -145,8 +145,10 @@ def test_a_job_that_is_done_starts_no_spark(syncs):
     assert [table.status for table in report.tables] == ["already_done"]
 
 
-def test_the_rest_of_a_load_after_another_one(syncs):
-    syncs.write(PARQUET, source={"messages": "m.jsonl", "catalog": catalog(stream("users"))})
+@pytest.mark.parametrize("generation", [{}, {"generation_id": 2, "minimum_generation_id": 2}])
+def test_the_rest_of_a_load_after_another_one(syncs, generation):
+    """Also of a generation that has replaced others: its rows stay."""
+    syncs.write(PARQUET, source={"messages": "m.jsonl", "catalog": catalog(stream("users", **generation))})
     cut_short(syncs, ends=False)
     assert (syncs.load("a").tables[0].code, ids(syncs)) == ("SOURCE_FAILED", [1])
     syncs.messages(record("users", {"user_id": 3}), state("users", 3), status("users", "COMPLETE"))

@@ -155,6 +155,12 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="deduped",
         held_by="tests/load/test_deduped_streams.py -k test_a_generation_begins_apart",
     ),
+    "rest-behind-another": Mutation(
+        "the rest of a sync does not follow another one's, whatever the generation that both are of has replaced",
+        "if require_stream(table).minimum_generation_id or (state.source and state.source.job_id == self._job_id):",
+        kinds="deduped",
+        held_by="tests/load/test_overlapping_loads.py -k test_the_rest_of_a_load_after_another_one",
+    ),
     "reads-below-the-log": Mutation(
         "what a snapshot has read is older than what was streamed",
         "log = pa.repeat(pa.scalar(_STREAMED, pa.int64()), count)",

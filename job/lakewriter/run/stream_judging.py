@@ -152,8 +152,10 @@ class StreamJudge:
         would be loaded again. A part that another attempt of this job has just committed is continued.
         """
         state = self._states[table.id].sync
-        replaced = table.overwrites or require_stream(table).minimum_generation_id
-        if replaced or (state.source is not None and state.source.job_id == self._job_id):
+        has_generation = require_stream(table).generation_id is not None
+        replaces = not keeps_rows(table, state, continues=True) if has_generation else table.overwrites
+        # Rule rest-behind-another
+        if replaces or (state.source is not None and state.source.job_id == self._job_id):
             return ""
         control = self._controls[table.id]
         for job in control.history.list_reports(make_partial_prefix(self._job_id)).get(table.id, ()):
