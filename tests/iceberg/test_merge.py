@@ -591,3 +591,16 @@ def test_end_of_a_file_that_is_read_in_parts(aws, bucket):
     assert [parts.read(2), parts.tell(), parts.read(9), parts.read(1), parts.seek(-2, 2), parts.read()] == [
         b"ab", 2, b"c", b"", 1, b"bc",
     ]  # fmt: skip
+
+
+def test_a_process_reads_small_files_once(aws, bucket):
+    """A continuous run merges onto the files of the batches before: their keys and deletes do not change."""
+    table, asked, by = Table(aws), list[list[str]](), MergeIntent(keys=("id",), order_by=())
+    for number in range(6):
+        rows = pa.table({"id": [0, number], "v": ["a", "b"]})
+        load = intents.recast(table.intent(f"j{number}", rows, committed=number), "merge", merge=by)
+        before = len(aws.history)
+        table.publish(load, number + 1)
+        asked.append([call.key for call, _ in aws.history[before:] if call.action == "s3:GetObject"])
+    # Its own file, and the deletes that it has written.
+    assert [sum(key.endswith(".parquet") for key in keys) for keys in asked] == [1, 2, 2, 2, 2, 2]

@@ -92,7 +92,7 @@ class SimulatedClients(Clients):
         self.reached = {"s3", "sts", "glue"}
         self.requests: Counter[str] = Counter()
         self.clock = ServiceClock()
-        self.lasting, self.metadata = LastingObjects(), LastingObjects()
+        self.lasting, self.metadata, self.parts = LastingObjects(), LastingObjects(), LastingObjects()
         self._s3 = S3(simulation.bucket, simulation.network, self.requests, self.clock.note)
         self._glue = Glue(simulation.catalog, simulation.network, self.requests)
 

@@ -39,6 +39,8 @@ BROKEN_ANSWERS: Final = 5
 """An answer that breaks off so many times fails the read."""
 _METADATA_BYTES: Final = 64 * 1024 * 1024
 """So many bytes of Iceberg's metadata are held: a table's manifests are read several times in a load."""
+_PARTS_BYTES: Final = 32 * 1024 * 1024
+"""So many bytes of small parts of data files are held: batches of a continuous run read those of the ones before."""
 
 
 def read_error_code(error: ClientError) -> str:
@@ -173,8 +175,8 @@ class Clients:
     ``requests`` counts the HTTP requests sent, by method, retries included. If ``access`` names neither a role nor
     keys, the ``vendor`` is asked for credentials before the default chain. ``reached`` names the services that have
     answered at least once: a service outside it that does not answer is unreachable, one in it is busy. ``clock`` is
-    S3's. ``lasting`` holds objects of the bucket, ``metadata`` Iceberg's files by location. ``abilities`` are those of
-    the bucket.
+    S3's. ``lasting`` holds objects of the bucket, ``metadata`` Iceberg's files by location, ``parts`` small parts of
+    data files. ``abilities`` are those of the bucket.
     """
 
     abilities: Abilities = EVERYTHING
@@ -185,7 +187,7 @@ class Clients:
         self.requests: Counter[str] = Counter()
         self.clock = ServiceClock()
         self.lasting = LastingObjects()
-        self.metadata = LastingObjects(_METADATA_BYTES)
+        self.metadata, self.parts = LastingObjects(_METADATA_BYTES), LastingObjects(_PARTS_BYTES)
         self._counting = threading.Lock()
         self._session = boto3.Session(botocore_session=make_session(access, vendor), region_name=access.region)
         self._made: dict[str, Any] = {}
@@ -199,7 +201,8 @@ class Clients:
             if vendor not in self._vended:
                 clients = self._vended[vendor] = Clients(self.access, vendor)
                 clients.requests, clients._counting = self.requests, self._counting
-                clients.reached, clients.clock, clients.metadata = self.reached, self.clock, self.metadata
+                clients.reached, clients.clock = self.reached, self.clock
+                clients.metadata, clients.parts = self.metadata, self.parts
                 clients._unvended = self._unvended
             return self._vended[vendor]
 

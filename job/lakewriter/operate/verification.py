@@ -83,6 +83,7 @@ class Verifier:
         self._controls, self._clients, self._counting, self._only_newer = controls, clients, counting, only_newer
         # What a load of this process has read may be gone since.
         clients.metadata.clear()
+        clients.parts.clear()
         self._records = TableRecords.list_all(controls)
         self._paths: dict[str, TablePath] = {}
         self._neighbours = Neighbours(controls)

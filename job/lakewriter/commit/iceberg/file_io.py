@@ -44,6 +44,11 @@ LOAD: Final = ":lakewriter.load"
 
 PRECONDITION_FAILED: Final = 412
 
+_WHOLE_BYTES: Final = 64 * 1024
+"""A file of at most so many bytes is read whole: Arrow reads as many at its end to find the footer."""
+_HELD_BYTES: Final = 256 * 1024
+"""The largest part of a file that is held."""
+
 T = TypeVar("T")
 Record = TypeVar("Record", bound=StructProtocol)
 
@@ -68,7 +73,15 @@ class ClientsFileIO(FileIO):
     def open_parts(self, location: str, size: int) -> ObjectFile:
         """Open an object of ``size`` bytes to read parts of it, such as single columns of a data file."""
         whole = S3Input(location, self._clients)
-        return ObjectFile(location, lambda start, end: whole.fetch(Range=write_range(start, end)), lambda: size)
+
+        def fetch(start: int, end: int) -> bytes:
+            first, last = (0, size) if size <= _WHOLE_BYTES else (start, end)
+            header = write_range(first, last)
+            held = self._clients.parts if last - first <= _HELD_BYTES else LastingObjects()
+            part = held.get(f"{location} {size} {header}", lambda _: whole.fetch(Range=header))
+            return part[start - first : end - first]
+
+        return ObjectFile(location, fetch, lambda: size)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
         """See ``FileIO``; an object that is not there counts as deleted, and one that cannot be deleted stays."""
