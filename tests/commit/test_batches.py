@@ -5,9 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lakewriter.aws import Clients
 from lakewriter.commit import attempt as attempts
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.batches import RECENT_BATCHES, clear_batches, is_next, require_stream
+from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
 from lakewriter.commit.recover import recover
 from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, LakeError
@@ -15,10 +17,13 @@ from lakewriter.naming import ControlKeys
 from lakewriter.receipt import Batch
 from lakewriter.records.state import ADOPTED, ANEW, TableState
 from lakewriter.records.sync_records import Live, SyncIntent, SyncState, advance_sync
+from lakewriter.spec.access import Access
 from tests.commit import test_histories as histories
 from tests.commit.edits import Edit
 from tests.commit.intents import intent
 from tests.commit.memory import Crash, Memory, World
+from tests.support.narrow import need
+from tests.support.s3_rules import moto_bucket
 
 one_thread = histories.one_thread
 
@@ -96,6 +101,30 @@ def test_receipts_of_live_generations_are_not_cleared_away():
     clear_batches(control, Batch("q", 23))
     found = [number for number in range(4) if control.read_report(Batch("q", number).job_id) is not None]
     assert found == [1, 3]
+
+
+QUERY = "0d9e2c1c-5a1e-4c0e-9d0a-3b1f6a1c2d3e"
+
+# A compaction or expiry, its hours before the last batch, whether its objects stay.
+UPKEEP = [("compact.s_t.7", 25, False), ("expire.s_t.8", 25, False), ("compact.s_t.9", 23, True)]
+
+
+def test_old_upkeep_is_cleared_away(aws, bucket):
+    """As the batches that it was done between; that of another table is kept as its loads are."""
+    control = Control(S3Store(Clients(Access(bucket=bucket, region="us-east-1"))), ControlKeys("", "p"), "s.t")
+    control.state.move(Edit(committed=1))
+    last = datetime(2024, 1, 15, tzinfo=UTC)
+
+    def write(job_id: str, hours: int, table_id: str = "s.t") -> str:
+        control.write_once(key := control.keys.report(job_id, table_id), {})
+        object.__setattr__(need(moto_bucket(bucket)).keys[key], "last_modified", last - timedelta(hours=hours))
+        return key
+
+    upkeep = [(write(job_id, hours), stays) for job_id, hours, stays in UPKEEP]
+    upkeep.append((write("compact.s_u.1", 25, "s.u"), True))
+    write(Batch(QUERY, 50).job_id, 0)
+    clear_batches(control, Batch(QUERY, 50))
+    assert [(key, control.read_body(key) is not None) for key, _ in upkeep] == upkeep
 
 
 def test_a_stream_names_its_last_batches_alone():

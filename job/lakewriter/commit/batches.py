@@ -1,5 +1,6 @@
 """Check the batches of a continuous run against the table's state: each is loaded once, none is left out."""
 
+from datetime import timedelta
 from typing import Final
 
 from lakewriter.commit.control import Control
@@ -8,9 +9,13 @@ from lakewriter.errors import CheckpointLostError, ConcurrentLoadError, SpecInva
 from lakewriter.receipt import Batch, make_batch_prefix
 from lakewriter.records.state import ADOPTED, ANEW, TableState
 from lakewriter.report import format_count
+from lakewriter.spec.load_ids import COMPACT, EXPIRE
 
 RECENT_BATCHES: Final = 20
 """How many batches, counted from the last, keep their control objects."""
+UPKEEP_KEPT: Final = timedelta(days=1)
+"""For how long the compactions and expiries of a table that a continuous run loads keep theirs: no process needs as
+long between its commit and its report."""
 
 
 def require_stream(state: TableState, table: str) -> None:
@@ -87,15 +92,21 @@ def is_next(last: Batch | None, batch: Batch, table: str, since: Batch | None) -
 
 def clear_batches(control: Control, batch: Batch) -> None:
     """Delete the control objects of batches before the ``RECENT_BATCHES`` last ones: the state says that they are done.
+    Those of the table's compactions and expiries go ``UPKEEP_KEPT`` before the last batch.
 
     Loads that any state of the pipeline names keep theirs, such as live generations, whose receipts a full refresh
     reads to find the objects it replaces.
     """
     oldest = Batch(batch.query, max(0, batch.number - RECENT_BATCHES)).job_id
     loads = list(control.history.list_loads(make_batch_prefix(batch.query)))
+    upkeep = [load for start in (COMPACT, EXPIRE) for load in control.history.list_loads(start)]
     named = find_named_loads(read_states(control))
-    old = [load for load in loads if load.job_id < oldest and load.job_id not in named]
-    control.store.delete_all([item.entry.key for load in old for item in load.items])
+    old = [load for load in loads if load.job_id < oldest]
+    if loads:
+        before = max(load.at for load in loads) - UPKEEP_KEPT
+        old += [load for load in upkeep if load.at < before and load.list_tables() == {control.table_id}]
+    gone = [load for load in old if load.job_id not in named]
+    control.store.delete_all([item.entry.key for load in gone for item in load.items])
 
 
 def _make_lost_error(table: str, last: Batch | None, why: str) -> CheckpointLostError:
