@@ -3,11 +3,12 @@
 Other sign-ins are asked of the catalogs in ``tests.support.sign_ins``.
 """
 
+import os
 import re
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ import requests
 
 from tests.iceberg.commits import Table
 from tests.interop.maven import jars
+from tests.support.server import StrictAws
 from tests.support.sign_ins import PlainCatalog
 
 ICEBERG, JETTY = "1.11.0", "12.1.3"
@@ -78,9 +80,11 @@ def find_java(least: int) -> str:
 
 
 @contextmanager
-def serve(command: list[str], catalog: Fixture, log: Path, config: str) -> Iterator[Fixture]:
+def serve(
+    command: list[str], catalog: Fixture, log: Path, config: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Fixture]:
     """Run the server until it is left; ``config`` is the path that answers once it is up."""
-    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out) as server:
+    with log.open("w") as out, subprocess.Popen(command, stdout=out, stderr=out, env=environment) as server:
         try:
             _await(f"http://127.0.0.1:{catalog.port}{config}")
             yield catalog
@@ -120,27 +124,34 @@ def nessie(aws, bucket, tmp_path):
 
 
 @pytest.fixture
-def fixture(aws, bucket, tmp_path, monkeypatch):
+def fixture(aws, bucket, tmp_path):
     """The server over the embedded S3, in a process of its own."""
     # Java's SDK looks for objects by HEAD, as a role with s3:ListBucket may.
     aws.hide_missing = False
+    with serve_fixture(aws, bucket, tmp_path) as served:
+        yield served
+
+
+@contextmanager
+def serve_fixture(aws: StrictAws, bucket: str, folder: Path) -> Iterator[Fixture]:
+    """Run the server over the embedded S3, in a process of its own."""
     shipped = [str(f) for f in Path(pyspark.__path__[0], "jars").iterdir() if f.name.startswith(SPARK_JARS)]
     catalog = Fixture(aws, bucket)
     catalog.port = find_port()
-    for name, value in {
+    options = {
         "REST_PORT": str(catalog.port),
-        "URI": f"jdbc:sqlite:{tmp_path}/catalog.db",
-        "WAREHOUSE": "s3://acme-lake/open",
+        "URI": f"jdbc:sqlite:{folder}/catalog.db",
+        "WAREHOUSE": f"s3://{bucket}/open",
         "IO__IMPL": "org.apache.iceberg.aws.s3.S3FileIO",
         "S3_ENDPOINT": aws.url,
         "S3_PATH__STYLE__ACCESS": "true",
         "CLIENT_REGION": "us-east-1",
         "HTTP__CLIENT_TYPE": "urlconnection",
-    }.items():
-        monkeypatch.setenv(f"CATALOG_{name}", value)
+    }
+    environment = os.environ | {f"CATALOG_{name}": value for name, value in options.items()}
     classpath = ":".join([*map(str, jars(JARS)), *shipped])
     command = ["java", "-cp", classpath, "org.apache.iceberg.rest.RESTCatalogServer"]
-    with serve(command, catalog, tmp_path / "log", "/v1/config") as served:
+    with serve(command, catalog, folder / "log", "/v1/config", environment) as served:
         yield served
 
 
