@@ -82,8 +82,9 @@ def test_a_table_follows_its_events(tmp_path, aws, bucket, spark):
 
 
 @pytest.mark.spark
-def test_files_without_a_row(tmp_path, aws, bucket, spark):
-    topic = Topic(tmp_path, aws, spark)
+@pytest.mark.parametrize("columns", [{}, {"name": "string", "amount": "string", "at": "bigint", "id": "bigint"}])
+def test_files_without_a_row(tmp_path, aws, bucket, spark, columns):
+    topic = Topic(tmp_path, aws, spark, columns=columns)
     topic.load("a", change("c", 1, anne()), change("c", 2, anne(id=2)))
     names = topic.users.iceberg().schema().column_names
     # The tombstone of a delete may begin the next file, or be all of it.
@@ -224,3 +225,37 @@ def write_avro(path, events):
     with path.open("wb") as file:
         fastavro.writer(file, fastavro.parse_schema({"type": "record", "name": "Envelope", "fields": fields}), events)
     return {"format": "avro", "path": str(path)}
+
+
+def change_document(op, number, document=None):
+    """An event of MongoDB's connector, with its document in the strict mode."""
+    source = {"connector": "mongodb", "version": "3.2.0.Final", "ts_ms": 1767600000000, "ord": number}
+    return {"op": op, "before": None, "after": document and json.dumps(document), "source": source}
+
+
+@pytest.mark.spark
+def test_documents_of_mongodb(tmp_path, aws, bucket, spark):
+    kinds = {"_id": "string", "qty": "bigint", "price": "decimal(10,2)", "at": "timestamp", "tags": "string"}
+    topic = Topic(tmp_path, aws, spark, columns=kinds, primary_key=["_id"])
+    table = topic.load("a", '{"ts_ms": 5}', "null")
+    assert (table.status, table.rows) == ("done", 0), table
+    one = {
+        "_id": {"$oid": "596e275826f08b2730779e1f"},
+        "qty": {"$numberLong": "5"},
+        "price": {"$numberDecimal": "9.5"},
+        "at": {"$date": 1767600000123},
+        "tags": ["a", {"$numberLong": "1"}],
+    }
+    two = {"_id": "two", "qty": 2.0}
+    topic.load("b", change_document("r", -1, one), change_document("c", 1, two))
+    topic.load("c", change_document("u", 3, one | {"qty": 6}), change_document("u", 2, one | {"qty": 7}), "null")
+    moment = datetime.fromisoformat("2026-01-05T08:00:00.123Z")
+    assert topic.rows(*kinds) == [
+        ("596e275826f08b2730779e1f", 6, Decimal("9.50"), moment, '["a",1]'),
+        ("two", 2, None, None, None),
+    ]
+    assert topic.users.differences() == []
+    # Files have no keys of messages: a delete needs the document before.
+    gone = change_document("d", 9) | {"before": json.dumps({"_id": "two"})}
+    topic.load("d", gone, "null")
+    assert topic.rows("_id", "_deleted") == [("596e275826f08b2730779e1f", False)]

@@ -191,6 +191,20 @@ def test_a_batch_of_one_kind():
     assert unfold([event("r", ANNE, POSTGRESQL)]) == [("upsert", ANNE, (0, 0, 1559033904863, 0))]
 
 
+@pytest.mark.parametrize("wraps", [False, True])
+def test_declared_columns_that_no_event_has(wraps):
+    """Deletes with the key alone, and events that change no row, may be all of a batch; a row has every column."""
+    columns = {"ID": ColumnType(type="bigint"), "email": ColumnType(type="string")}
+    batches = [
+        ([event("d", None, LATER, {"id": 1})], ("delete", {"id": 1, "email": None}, (0, 1, 46523128, 0))),
+        ([{"ts_ms": 1559033904863}], "skipped: heartbeat"),
+        ([{"source": MYSQL, "ts_ms": 1, "databaseName": "inventory", "ddl": "DROP TABLE x"}], "skipped: schema change"),
+    ]
+    for given, expected in batches:
+        assert unfold([{"payload": one} if wraps else one for one in given], columns=columns) == [expected]
+    assert unfold([event("r", {"id": 1}, POSTGRESQL)], columns=columns)[0][1] == {"id": 1}
+
+
 def test_a_change_of_the_key_is_two_events():
     # First the old key is deleted, then the new one is created. See postgresql.html#postgresql-primary-key-updates
     gone, created = event("d", None, LATER, ANNE), event("c", ANNE | {"id": 2}, LATER)
@@ -244,9 +258,9 @@ def test_a_bad_event_is_kept_whole():
 
 
 REFUSED = {
-    # Its documents are text, see mongodb.html#mongodb-create-events.
-    "mongodb": (
-        [{"op": "c", "after": '{"_id": 1004}', "source": {"connector": "mongodb", "ord": 31}}],
+    # MongoDB's are texts as well, and its source has an ord.
+    "texts": (
+        [{"op": "c", "after": '{"id": 1004}', "source": {"connector": "postgresql", "lsn": 31}}],
         "table 't': 'after' of its change events is string, expected an object with the row's columns.",
     ),
     "flattened events": (

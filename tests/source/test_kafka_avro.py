@@ -7,7 +7,9 @@ https://github.com/confluentinc/schema-registry/blob/master/avro-data/src/main/j
 import base64
 import datetime
 import json
+from collections.abc import Sequence
 from decimal import Decimal
+from itertools import zip_longest
 from typing import Any, Final
 
 import pytest
@@ -130,9 +132,8 @@ def registry():
 
 @pytest.fixture
 def open_request(spark):
-    def open_request(values: AvroValues, *messages: bytes | None, secrets=None, **source: Any):
-        rows = [(message, "shop.orders", number) for number, message in enumerate(messages)]
-        frame = spark.createDataFrame(rows, "value BINARY, topic STRING, offset LONG")
+    def open_request(values: AvroValues, *messages: bytes | None, keys: Sequence[bytes] = (), **source: Any):
+        frame = spark.createDataFrame(list(zip_longest(messages, keys)), "value BINARY, key BINARY")
         read = Read(format="kafka", values=values)
         table = make_table(ChangeEvents(form="debezium"), read=read, **source)
         return Loaded(frame), RowsRequest(lambda: spark, table)
@@ -142,9 +143,9 @@ def open_request(spark):
 
 @pytest.fixture
 def unfold(open_request):
-    def unfold(values: AvroValues, *messages: bytes | None):
+    def unfold(values: AvroValues, *messages: bytes | None, **source: Any):
         """Return the rows, and the types that the events give."""
-        loaded = unfold_events(*open_request(values, *messages))
+        loaded = unfold_events(*open_request(values, *messages, **source))
         rows = [describe(row.asDict(recursive=True)) for row in loaded.frame.collect()]
         return rows, {name: kind.type for name, kind in loaded.declared.items()}
 
@@ -222,6 +223,52 @@ def test_typed_rows_of_batches(open_request, registry):
     assert tables[1][0] == expected | {"status": None}
     assert str(tables[1][1]) == str(expected | {"id": 2**40, "status": "new", "price": float("nan")})
     assert registry.asked == ["/schemas/ids/7", "/schemas/ids/8"]
+
+
+# https://debezium.io/documentation/reference/3.2/connectors/mongodb.html#mongodb-change-events-value
+JSON: Final = {"type": "string", "connect.version": 1, "connect.name": "io.debezium.data.Json"}
+OF_MONGODB: Final = {
+    "type": "record",
+    "name": "Envelope",
+    "fields": [
+        optional("before", JSON),
+        optional("after", JSON),
+        {"name": "source", "type": {"type": "record", "name": "Source", "fields": [
+            {"name": "connector", "type": "string"}, {"name": "ts_ms", "type": "long"}, {"name": "ord", "type": "int"},
+            optional("wallTime", "long")]}},
+        optional("op", "string"),
+    ],
+}  # fmt: skip
+KEY: Final = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "string"}]}
+
+
+@pytest.mark.spark
+def test_documents_and_the_keys_of_their_messages(unfold, registry):
+    """A delete is known by the message's key, in Avro or in JSON; relational tables' keys are not read."""
+    registry.add(20, OF_MONGODB)
+    registry.add(21, KEY)
+
+    def make(op: str, ord_: int, after: str | None = None) -> bytes:
+        source = {"connector": "mongodb", "ts_ms": 1558965508000, "ord": ord_}
+        return write_registered(20, OF_MONGODB, {"source": source, "op": op, "after": after})
+
+    key = write_registered(21, KEY, {"id": '{"$oid" : "596e275826f08b2730779e1f"}'})
+    anne = make("c", 1, '{"_id" : {"$oid" : "596e275826f08b2730779e1f"}, "name": "Anne"}')
+    keys = [key, key, json.dumps({"id": "7"}).encode(), key[:-1], b"\xff"]
+    deletes = [make("d", number) for number in (2, 3, 4, 5)]
+    columns = {"_id": ColumnType(type="string"), "name": ColumnType(type="string")}
+    values = AvroValues(registry=registry.url)
+    rows, declared = unfold(values, anne, *deletes, keys=keys, columns=columns, primary_key=("_id",))
+    assert declared == {}
+    assert rows[:3] == [
+        ("upsert", {"_id": "596e275826f08b2730779e1f", "name": "Anne"}, (0, 1, 1558965508000, 10**10)),
+        ("delete", {"_id": "596e275826f08b2730779e1f", "name": None}, (0, 1, 1558965508000, 2 * 10**10)),
+        ("delete", {"_id": "7", "name": None}, (0, 1, 1558965508000, 3 * 10**10)),
+    ]
+    assert [row[0][:51] for row in rows[3:]] == ["it deletes a document and has no 'before', and its "] * 2
+    registry.asked.clear()
+    unfold(values, write_registered(7, V1, make_event("c", 1, ANNE)), keys=[key])
+    assert registry.asked == ["/schemas/ids/7"]
 
 
 @pytest.mark.spark

@@ -1,6 +1,8 @@
 """Events of Debezium in the values of a Kafka topic become rows, typed by the schemas beside them."""
 
 import json
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 import pytest
@@ -41,14 +43,15 @@ IMAGES: Final = ("before", "after")
 
 @pytest.fixture
 def unfold(spark):
-    def unfold(*values: str | None, columns: dict[str, ColumnType] | None = None, first: int | None = None):
+    def unfold(*values: str | None, first: int | None = None, keys: Sequence[str] = (), **source: Any):
         """Return the rows, and the types that the events give."""
+        texts = zip_longest(values, keys)
         frame = spark.createDataFrame(
-            [(None if value is None else value.encode(), "shop.orders", number) for number, value in enumerate(values)],
-            "value BINARY, topic STRING, offset LONG",
+            [tuple(None if text is None else text.encode() for text in pair) for pair in texts],
+            "value BINARY, key BINARY",
         )
         events = ChangeEvents(form="debezium")
-        table = make_table(events, read=Read(format="kafka"), columns=columns or {})
+        table = make_table(events, read=Read(format="kafka"), **source)
         loaded = unfold_events(Loaded(frame), RowsRequest(lambda: spark, table, first=first))
         rows = [row.asDict(recursive=True) for row in loaded.frame.collect()]
         return [describe(row) for row in rows], {name: kind.type for name, kind in loaded.declared.items()}
@@ -115,3 +118,39 @@ def test_events_without_a_schema(unfold, wraps):
         "tables.t.columns does not declare 'amount', 'name': the events have no schema, which would say what the "
         "values are."
     )
+
+
+# mongodb.html#mongodb-create-events and #mongodb-change-events-key
+TEXT: Final = {"type": "string", "optional": True}
+OF_MONGODB: Final = {"type": "struct", "fields": [
+    *({"field": name, "name": "io.debezium.data.Json", "version": 1} | TEXT for name in IMAGES),
+    {"type": "struct", "field": "source", "name": "io.debezium.connector.mongo.Source", "fields": [
+        {"type": "string", "field": "connector"}, {"type": "int64", "field": "ts_ms"},
+        {"type": "int32", "field": "ord"}, {"type": "int64", "optional": True, "field": "wallTime"}]},
+    {"field": "op"} | TEXT]}  # fmt: skip
+
+
+@pytest.mark.parametrize("has_schema", [True, False])
+def test_documents_and_the_keys_of_their_messages(unfold, has_schema):
+    def make(op: str, ord_: int, after: str | None = None) -> str:
+        source = {"connector": "mongodb", "ts_ms": 1558965508000, "ord": ord_, "wallTime": None}
+        event = {"before": None, "after": after, "source": source, "op": op}
+        return json.dumps({"schema": OF_MONGODB, "payload": event} if has_schema else event)
+
+    def make_key(text: str) -> str:
+        key = {"id": text}
+        schema = {"type": "struct", "fields": [{"field": "id", "type": "string"}]}
+        return json.dumps({"schema": schema, "payload": key} if has_schema else key)
+
+    ids = ["1004", '{"$oid" : "596e275826f08b2730779e1f"}', '"1234"', "1004"]
+    columns = {"_id": ColumnType(type="string"), "name": ColumnType(type="string")}
+    anne = make("c", 1, '{"_id" : {"$numberLong" : "1004"}, "name": "Anne", "other": {}}')
+    deletes = [make("d", number) for number in (2, 3, 4)]
+    keys = [*map(make_key, [ids[0], *ids]), "Struct{id=1004}"]
+    rows, declared = unfold(anne, *deletes, None, make("d", 5), keys=keys, columns=columns, primary_key=("_id",))
+    assert declared == {}
+    assert rows[0] == ("upsert", {"_id": "1004", "name": "Anne"}, (0, 1, 1558965508000, 10**10))
+    assert [row[1]["_id"] for row in rows[1:4]] == ["1004", "596e275826f08b2730779e1f", "1234"]
+    assert [row[0] for row in rows[1:4]] == ["delete"] * 3
+    assert rows[4] == "tombstone"
+    assert rows[5][0].startswith("it deletes a document and has no 'before', and its message has no key")

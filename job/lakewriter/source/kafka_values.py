@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_type
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.source.bad_rows import BAD
 from lakewriter.source.change_events.connect_schemas import read_row_types
 from lakewriter.source.change_events.members import NO_EVENT
+from lakewriter.source.change_events.mongodb import MESSAGE_KEY, is_of_documents
 from lakewriter.source.kafka_avro import AvroDecoder, list_described
 from lakewriter.source.marked_rows import add_fault
 from lakewriter.source.request import RowsRequest
@@ -26,6 +28,8 @@ _UNREAD: Final = "__lakewriter_unread"
 _EVENT: Final = "__lakewriter_event"
 _NO_JSON: Final = "expected an event of Debezium as JSON"
 _IMAGES: Final = ("before", "after")
+_MESSAGE: Final = ("value", "key")
+"""The parts of a message that are read."""
 _PLAIN: Final[Mapping[str, st.DataType]] = {
     "boolean": st.BooleanType(),
     **dict.fromkeys(("int8", "int16", "int32", "int64"), st.LongType()),
@@ -57,7 +61,8 @@ def read_values(marked: DataFrame, request: RowsRequest) -> KafkaEvents:
     table, first = request.table, request.first
     if table.read.values is not None:
         return _read_avro(marked, AvroDecoder(table.read.values, request.secrets, table.id, first))
-    texts = marked.select(F.col("value").cast("string").alias("value"), F.col(BAD))
+    names = [name for name in _MESSAGE if name in marked.columns]
+    texts = marked.select(*(F.col(name).cast("string").alias(name) for name in names), F.col(BAD))
     looked_at = texts if first is None else texts.limit(first)
     wrapped = F.from_json("value", "schema STRING, payload STRING")
     schemas = [
@@ -85,12 +90,13 @@ def read_values(marked: DataFrame, request: RowsRequest) -> KafkaEvents:
 def _read_avro(marked: DataFrame, decoder: AvroDecoder) -> KafkaEvents:
     schemas = decoder.find_schemas(marked, "value")
     described = list_described(schemas)
-    texts = decoder.decode(marked, schemas, None)
     if not described:
-        return _make_no_events(texts)
+        return _make_no_events(decoder.decode(marked, schemas, None))
     kind = _join_types(described)
     # Each of them is a record.
     assert isinstance(kind, st.StructType)
+    has_key = _is_of_documents(kind) and "key" in marked.columns
+    texts = decoder.decode(marked, schemas, decoder.find_schemas(marked, "key") if has_key else None)
     return KafkaEvents(_parse(texts, kind), read_row_types(described, decoder.table))
 
 
@@ -143,13 +149,26 @@ def _parse(texts: DataFrame, kind: st.StructType) -> DataFrame:
     """Return the events of texts, with the columns of ``kind`` or of its payload, and their marks."""
     whole = st.StructType([*kind.fields, st.StructField(_UNREAD, st.StringType())])
     parsed = F.from_json("value", whole, {"columnNameOfCorruptRecord": _UNREAD, "mode": "PERMISSIVE"})
-    events = texts.select("value", parsed.alias(_EVENT), F.col(BAD))
+    event = kind["payload"].dataType if "payload" in kind.names else kind
+    keys = [_read_key().alias(MESSAGE_KEY)] if "key" in texts.columns and _is_of_documents(event) else []
+    events = texts.select("value", parsed.alias(_EVENT), *keys, F.col(BAD))
     # Spark takes an empty text for null; the JSON null is a tombstone.
     is_empty = F.col("value").rlike(r"^\s*$")
     unread = F.coalesce(F.col(_EVENT)[_UNREAD], F.when(is_empty, F.col("value")))
     marks = add_fault(F.col(BAD), unread, _NO_JSON)
     inner = f"{_EVENT}.payload" if "payload" in kind.names else _EVENT
-    return events.select(f"{inner}.*", marks.alias(BAD)).drop(_UNREAD)
+    return events.select(f"{inner}.*", *([MESSAGE_KEY] if keys else []), marks.alias(BAD)).drop(_UNREAD)
+
+
+def _read_key() -> Column:
+    """Return the ``id`` in the key of a message, with or without its schema; null where there is none."""
+    key = F.from_json("key", "id STRING, payload STRUCT<id: STRING>")
+    return F.coalesce(key["payload"]["id"], key["id"])
+
+
+def _is_of_documents(event: st.DataType) -> bool:
+    """Return True for events of documents, of which a delete may be known by its message's key alone."""
+    return isinstance(event, st.StructType) and is_of_documents(to_arrow_type(event))
 
 
 def _make_type(schema: Mapping[str, Any]) -> st.DataType:

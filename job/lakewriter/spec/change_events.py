@@ -14,7 +14,8 @@ _ORDERED_BY: Final = {"debezium": CHANGE_ORDER, "dms": ()}
 class ChangeEvents(Model):
     """The form of events.
 
-    Debezium's have an ``epoch``, which outranks all lower ones, and the text that stands for an ``unavailable`` value.
+    Debezium's have an ``epoch``, which outranks all lower ones, and the text that stands for an ``unavailable`` value;
+    with ``wall_clock`` those of MongoDB may be ordered by their server's wall clock.
     Those of DMS have the operation in the column ``op``; files whose names match ``full_load`` have rows without one,
     and columns that begin with ``before`` have the values that an update has replaced.
     """
@@ -22,6 +23,7 @@ class ChangeEvents(Model):
     form: Literal["debezium", "dms"]
     epoch: int = 0
     unavailable: str = UNAVAILABLE
+    wall_clock: bool = False
     op: str = "Op"
     full_load: str | None = None
     before: str | None = None

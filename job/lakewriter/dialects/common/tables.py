@@ -53,6 +53,10 @@ class EnvelopeEntry(FileModel):
     unavailable: str | None = Field(None, min_length=1)
     """For ``debezium``: the connector's ``unavailable.value.placeholder``, where it is not
     ``__debezium_unavailable_value``."""
+    wall_clock: bool | None = None
+    """For ``debezium``: true lets events of MongoDB be ordered by the server's wall clock, which is all that Debezium
+    gives of their time since 3.4. Without it they are bad rows: changes of one document within a millisecond, or around
+    an election, could be taken in the wrong order."""
     op: str | None = Field(None, min_length=1)
     """For ``dms``: the column with the operation. By default ``Op``."""
     full_load: str | None = Field(None, min_length=1)
@@ -91,7 +95,7 @@ class EnvelopeEntry(FileModel):
         return self.events.gives
 
 
-_OF_ENVELOPES: Final = {"debezium": ("epoch", "unavailable"), "dms": ("op", "full_load", "before")}
+_OF_ENVELOPES: Final = {"debezium": ("epoch", "unavailable", "wall_clock"), "dms": ("op", "full_load", "before")}
 
 
 class TableEntry(FileModel):

@@ -4,7 +4,7 @@ https://debezium.io/documentation/reference/3.2/connectors/
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -31,10 +31,10 @@ from lakewriter.source.change_events.members import (
 )
 from lakewriter.spec.change_events import CHANGE_ORDER, ChangeEvents
 
-_ORDER_FIELDS: Final = tuple(
+ORDER_FIELDS: Final = tuple(
     pa.field(name, kind) for name, kind in zip(CHANGE_ORDER, (pa.int64(), pa.int64(), WHOLE, WHOLE), strict=True)
 )
-_PAYLOAD: Final = "payload"
+PAYLOAD: Final = "payload"
 _SCHEMA: Final = "schema"
 _READS, _STREAMED = 0, 1
 """The parts of a log: what a snapshot has read lies below all that was streamed, whenever it was read."""
@@ -56,7 +56,7 @@ class Order(NamedTuple):
     expected: str
 
 
-def _order_by_log(source: pa.Array, is_read: pa.Array, position: pa.Array, row: pa.Array, expected: str) -> Order:
+def order_by_log(source: pa.Array, is_read: pa.Array, position: pa.Array, row: pa.Array, expected: str) -> Order:
     """Return the order of a connector whose snapshots read below its log, by the time of the read.
 
     A transaction that was open while the snapshot read has changes that are lower in the log than the snapshot, and
@@ -74,7 +74,7 @@ def _order_postgresql(source: pa.Array, is_read: pa.Array) -> Order:
     # A key's row locks put its changes in the order of their LSNs, whatever the order of the commits is.
     count = len(source)
     lsn, none = read_whole(get_member(source, "lsn"), count), pa.repeat(pa.scalar(0, pa.int64()), count).cast(WHOLE)
-    return _order_by_log(source, is_read, lsn, none, "a number in source.lsn (in source.ts_ms of a snapshot's read)")
+    return order_by_log(source, is_read, lsn, none, "a number in source.lsn (in source.ts_ms of a snapshot's read)")
 
 
 def _order_binlog(source: pa.Array, is_read: pa.Array) -> Order:
@@ -93,7 +93,7 @@ def _order_sqlserver(source: pa.Array, is_read: pa.Array) -> Order:
     position = pa.array([read_server_lsn(text or "") for text in texts.to_pylist()], WHOLE)
     serial = read_whole(get_member(source, "event_serial_no"), count)
     expected = "change_lsn and event_serial_no in source (source.ts_ms of a snapshot's read)"
-    return _order_by_log(source, is_read, position, serial, expected)
+    return order_by_log(source, is_read, position, serial, expected)
 
 
 def _order_oracle(source: pa.Array, is_read: pa.Array) -> Order:
@@ -101,7 +101,7 @@ def _order_oracle(source: pa.Array, is_read: pa.Array) -> Order:
     sets, serials = (read_texts(get_member(source, name), count).to_pylist() for name in ("rs_id", "ssn"))
     row = pa.array([_read_record_set(*pair) for pair in zip(sets, serials, strict=True)], WHOLE)
     expected = "a number in source.scn, a record set or nothing in source.rs_id (source.ts_ms of a snapshot's read)"
-    return _order_by_log(source, is_read, read_whole(get_member(source, "scn"), count), row, expected)
+    return order_by_log(source, is_read, read_whole(get_member(source, "scn"), count), row, expected)
 
 
 def _read_record_set(text: str | None, serial: str | None) -> int | None:
@@ -136,22 +136,20 @@ class DebeziumPlan:
     @property
     def fields(self) -> tuple[pa.Field, ...]:
         """The columns of the rows."""
-        return (*self.rows, *_ORDER_FIELDS)
+        return (*self.rows, *ORDER_FIELDS)
 
     def unfold(self, batch: pa.RecordBatch, files: pa.Array) -> Unfolded:
         """Return the rows of a batch: one for each event."""
         del files
-        event = batch.column(_PAYLOAD) if self.has_payload else batch.to_struct_array()
+        event = batch.column(PAYLOAD) if self.has_payload else batch.to_struct_array()
         count = batch.num_rows
         reasons, op = Reasons(count), read_texts(get_member(event, "op"), count)
         after, before = get_member(event, "after"), get_member(event, "before")
         is_delete = pc.fill_null(pc.equal(op, "d"), False)
-        skipped = _find_skipped(event, op)
+        skipped = find_skipped(event, op)
         reasons.add(pc.and_(op.is_null(), skipped.is_null()), "it has no 'op', and is no change event")
         reasons.add(pc.equal(op, "t"), _TRUNCATE)
-        is_known = pc.is_in(op, value_set=pa.array(["c", "r", "u", "d", "t", "m"]))
-        said = pc.binary_join_element_wise("its op is '", op, "', expected c, r, u or d", "")
-        reasons.add(pc.and_(op.is_valid(), pc.invert(is_known)), said)
+        reasons.add(*explain_op(op, ("c", "r", "u", "d", "t", "m")))
         no_before = "it deletes a row and has no 'before', so that its key is not known"
         reasons.add(pc.and_(is_delete, pc.invert(is_present(before, count))), no_before)
         has_row = pc.or_(is_present(after, count), is_delete)
@@ -202,7 +200,13 @@ class DebeziumPlan:
         return [pa.repeat(pa.scalar(self.events.epoch, pa.int64()), count), log, position, row]
 
 
-def _find_skipped(event: pa.Array, op: pa.Array) -> pa.Array:
+def explain_op(op: pa.Array, expected: Sequence[str]) -> tuple[pa.Array, pa.Array]:
+    """Return which events have another operation than the expected ones, and what is wrong with each."""
+    said = pc.binary_join_element_wise("its op is '", op, "', expected c, r, u or d", "")
+    return pc.and_(op.is_valid(), pc.invert(pc.is_in(op, value_set=pa.array(expected)))), said
+
+
+def find_skipped(event: pa.Array, op: pa.Array) -> pa.Array:
     """Return what each event is that changes no row of the table; null for others."""
     count, names = len(event), [field.name for field in event.type]
     present = {name: is_present(get_member(event, name), count) for name in names}
@@ -238,27 +242,40 @@ def _explain_unavailable(name: str, placeholder: str) -> str:
     )
 
 
+_WITHOUT_ROWS: Final = _TIMES | {
+    "op", "source", "before", "after", "transaction", "status", "id", "event_count", "data_collections",
+    "databaseName", "schemaName", "ddl", "tableChanges",
+}  # fmt: skip
+"""The members of events that change no row."""
+
+
 def plan_debezium(
-    schema: pa.Schema, events: ChangeEvents, table: str, columns: Mapping[str, pa.DataType] | None = None
+    schema: pa.Schema,
+    events: ChangeEvents,
+    table: str,
+    columns: Mapping[str, pa.DataType] | None = None,
+    declared: Sequence[str] = (),
 ) -> DebeziumPlan:
     """Plan events with these columns; raise ``SPEC_INVALID`` if they are no change events.
 
-    ``columns`` are those that the table has: they are those of the rows if no event has one.
+    ``columns`` are those that the table has learnt: they are those of the rows if no event has one. If none has a row
+    after its change, which has every column, the ``declared`` columns are added.
     """
     types = {field.name: field.type for field in schema}
-    has_payload = pt.is_struct(types.get(_PAYLOAD, pa.null())) and types.keys() <= {_PAYLOAD, _SCHEMA}
-    event = types[_PAYLOAD] if has_payload else types
+    has_payload = pt.is_struct(types.get(PAYLOAD, pa.null())) and types.keys() <= {PAYLOAD, _SCHEMA}
+    event = types[PAYLOAD] if has_payload else types
     has_schema = has_payload and find_type(types, _SCHEMA, "fields") is not None
     images = {name: find_type(event, name) for name in ("after", "before")}
     for name, kind in images.items():
         if kind is not None and not pt.is_struct(kind):
             raise SpecInvalidError(
                 f"table {table!r}: {name!r} of its change events is {kind}, expected an object with the row's columns.",
-                remedy="The text of a document, as MongoDB's connector writes it, is not taken: append such events.",
+                remedy="Events of MongoDB's connector, whose documents are texts, have an 'ord' in 'source'.",
             )
-    if columns and not any(images.values()):
-        fields = [pa.field(name, kind) for name, kind in columns.items() if name not in CHANGE_ORDER]
-        return DebeziumPlan(events, tuple(fields), has_payload)
+    has_none = ({f.name for f in event} if has_payload else types.keys()) <= _WITHOUT_ROWS
+    if not any(images.values()) and (columns or (has_none and declared)):
+        fields = [pa.field(name, kind) for name, kind in (columns or {}).items() if name not in CHANGE_ORDER]
+        return DebeziumPlan(events, _add_declared(fields, declared), has_payload)
     if find_type(event, "op") is None or not any(images.values()):
         raise SpecInvalidError(
             f"table {table!r} has envelope: debezium, and its source has the columns {', '.join(types)}: expected "
@@ -275,4 +292,11 @@ def plan_debezium(
         raise SpecInvalidError(
             f"table {table!r}: column {error}.", remedy="Declare its type under columns:, such as {amount: double}."
         ) from error
-    return DebeziumPlan(events, tuple(pa.field(name, kind) for name, kind in rows.items()), has_payload, has_schema)
+    fields = [pa.field(name, kind) for name, kind in rows.items()]
+    added = () if images["after"] is not None else declared
+    return DebeziumPlan(events, _add_declared(fields, added), has_payload, has_schema)
+
+
+def _add_declared(fields: Sequence[pa.Field], declared: Sequence[str]) -> tuple[pa.Field, ...]:
+    names = {field.name.lower() for field in fields}
+    return (*fields, *(pa.field(name, pa.null()) for name in declared if name.lower() not in names))

@@ -9,11 +9,12 @@ from lakewriter.naming import DELETED
 from lakewriter.source.bad_rows import BAD, FIELDS, SKIPPED, Marked, join_marks
 from lakewriter.source.change_events.debezium import DebeziumPlan, plan_debezium
 from lakewriter.source.change_events.dms import DmsPlan, plan_dms
-from lakewriter.source.change_events.members import NO_EVENT
+from lakewriter.source.change_events.members import NO_EVENT, find_type
+from lakewriter.source.change_events.mongodb import DocumentPlan, is_of_documents, plan_documents
 from lakewriter.spec.change_events import ChangeEvents
 from lakewriter.spec.table_spec import TableSpec
 
-AnyEventPlan = DebeziumPlan | DmsPlan
+AnyEventPlan = DebeziumPlan | DocumentPlan | DmsPlan
 
 _TOMBSTONE = "null"
 """A line of JSON with nothing but this is the value of a Kafka message that has none."""
@@ -23,11 +24,14 @@ def plan_events(schema: pa.Schema, table: TableSpec, events: ChangeEvents) -> An
     """Plan the events of a source with these columns; raise ``SPEC_INVALID`` if they are of another form."""
     if events.form == "dms":
         return plan_dms(schema, events, table.id, table.order_by, table.primary_key)
+    members = {field.name: field.type for field in schema}
+    if is_of_documents(members) or is_of_documents(find_type(members, "payload")):
+        return plan_documents(schema, table, events)
     columns = {column.name: read_noted_type(column) for column in table.read.learnt.columns}
     if not columns and schema.equals(NO_EVENT):
         # The key has no type yet.
         columns = dict.fromkeys(table.primary_key, pa.null())
-    return plan_debezium(schema, events, table.id, columns)
+    return plan_debezium(schema, events, table.id, columns, tuple(table.columns))
 
 
 def unfold_batch(plan: AnyEventPlan, marked: Marked) -> pa.RecordBatch:
