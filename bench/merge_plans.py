@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.conversions import to_bytes
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import ManifestGroupPlanner, Table
@@ -24,7 +23,7 @@ from bench.many_files_iceberg import Folder, make_table
 from lakewriter.commit.iceberg.iceberg_columns import number_fields
 from lakewriter.commit.iceberg.manifests import StreamedAppend
 from lakewriter.commit.iceberg.merge_keys import RowReader
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, judge
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, KEY, POSITION, PRECEDENCE, judge
 from lakewriter.records.facets import MergeIntent
 
 ROWS_A_FILE: Final = 100_000
@@ -79,18 +78,17 @@ def measure_judging(keys: int) -> str:
     """Say what judging takes for a load of ``keys``, half of which the table has."""
     numbers = pa.array(range(keys), pa.int64())
 
-    def make(is_loaded: bool, count: int) -> pa.Table:
-        columns = {"key0": numbers.slice(0, count), "order0": numbers.slice(0, count)}
+    def make(order: int, count: int) -> pa.Table:
+        columns = {KEY: numbers.slice(0, count).cast(pa.int32()), "order0": pa.repeat(order, count)}
         columns |= {DELETED: pa.repeat(False, count), POSITION: numbers.slice(0, count)}
-        columns |= {FILE: pa.repeat(pa.scalar(int(not is_loaded), pa.int64()), count)}
-        return pa.table(columns | {IS_LOADED: pa.repeat(is_loaded, count)})
+        return pa.table(columns | {FILE: pa.repeat(pa.scalar(1 - order, pa.int32()), count)})
 
-    rows = pa.concat_tables([make(True, keys), make(False, keys // 2)])
-    rows = rows.set_column(1, "order0", pc.add(rows["order0"], rows[IS_LOADED].cast(pa.int64())))
+    loaded, stored = make(1, keys), make(0, keys // 2)
+    loaded = loaded.append_column(PRECEDENCE, numbers)
     before, began = pa.total_allocated_bytes(), time.perf_counter()
-    judged = judge(rows, ("key0",), ("order0",), keeps_deleted=False)
+    judged = judge(loaded, stored, ("order0",), keeps_deleted=False)
     seconds = time.perf_counter() - began
-    peak = pa.default_memory_pool().max_memory() - before + rows.nbytes
+    peak = pa.default_memory_pool().max_memory() - before + loaded.nbytes + stored.nbytes
     return f"{judged.counts.describe()} | {seconds:.1f} | {peak / keys:.0f} bytes a key"
 
 

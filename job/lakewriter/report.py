@@ -139,6 +139,9 @@ class MergeCounts(Counts):
     late: int = 0
     superseded: int = 0
 
+    def __add__(self, other: "MergeCounts") -> "MergeCounts":
+        return MergeCounts(**{name: getattr(self, name) + getattr(other, name) for name in MergeCounts.model_fields})
+
     def describe(self) -> str:
         """Return the counts in words."""
         changed = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"

@@ -17,19 +17,20 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
 from lakewriter.aws import Clients
-from lakewriter.commit.iceberg import merge_keys
+from lakewriter.commit.iceberg import merge_keys, merge_rows
 from lakewriter.commit.iceberg.added_files import DELETES, name_made
 from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
 from lakewriter.commit.iceberg.iceberg_tables import IcebergTable
 from lakewriter.commit.iceberg.merge import KeyMerge
-from lakewriter.commit.iceberg.merge_keys import RowReader, read_gone
+from lakewriter.commit.iceberg.merge_keys import RowReader, number_keys, read_gone
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, POSITION, PRECEDENCE, judge
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, KEY, POSITION, PRECEDENCE, judge
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.errors import LakeError
 from lakewriter.naming import LOAD_METADATA
+from lakewriter.receipt import DeletedKeys
 from lakewriter.records.actions import IcebergAction
 from lakewriter.records.changes import Intent
 from lakewriter.records.facets import MergeIntent
@@ -103,8 +104,10 @@ def show(expected: dict[Any, Row], day: str | None = None) -> list[Row]:
 @pytest.mark.one_in(6)
 @pytest.mark.parametrize("fields", [(), ("day",)])
 @pytest.mark.parametrize("seed", range(2))
-def test_random_merges(aws, bucket, fields, seed):
+def test_random_merges(aws, bucket, monkeypatch, fields, seed):
     rng, table, expected = random.Random(seed), Table(aws), dict[Any, Row]()
+    if seed % 2:
+        monkeypatch.setattr(merge_rows, "PART", 5)
     for number in range(1, 8):
         rows: list[Row] = [
             {
@@ -146,6 +149,46 @@ def test_rows_are_read_in_several_batches(aws, bucket, monkeypatch):
     assert [(seen["id"], seen["v"]) for seen in read(table)] == [
         (0, "a"), (1, "b"), (2, "b"), (3, "a"), (4, "a"), (5, "b"), (6, "b"),
     ]  # fmt: skip
+
+
+def merge_in_turn(table: Table, seed: int) -> list[Any]:
+    """Merge a random load after another one, whose deletes are noted; return what readers see after each, the noted
+    keys and the counts."""
+    rng, objects, before, seen = random.Random(seed), dict[str, bytes](), None, list[Any]()
+    schema = pa.schema([("part", pa.string()), *SCHEMA])
+    for number in range(1, 7):
+        table.clients = Clients(ACCESS)
+        rows = [
+            {**row(rng.randrange(9), rng.randrange(number * 2), f"{number}-{place}"), "part": rng.choice("xyz"),
+             "gone": rng.random() < 0.4}
+            for place in range(rng.randrange(5, 40))
+        ]  # fmt: skip
+        folds, level = DeletedKeys.plan_fold(before.objects if before else (), len(rows))
+        by = MergeIntent(
+            keys=("part", "id"), order_by=("at",), deleted="gone", deleted_keys=f"deleted/{number}", deleted_seconds=9,
+            deleted_before=before, deleted_folds=folds, deleted_level=level, compared=rng.choice([None, ("v",)]),
+        )  # fmt: skip
+        found = table.intent(f"j{number}", pa.Table.from_pylist(rows, schema), committed=number - 1)
+        found = intents.recast(found, "merge", merge=by)
+        found = found.model_copy(update={"started": datetime(2026, 1, 1, tzinfo=UTC)}).reading_by(objects.__getitem__)
+        tables = open_tables(table, found)
+        key, body = need(tables.note_deleted_keys(found))
+        objects[key], before = body, found.deleted_after
+        tables.publish(found, number)
+        tables.read_back(found)
+        seen.append((read(table), body, tables.counts))
+    return seen
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_are_merged_in_parts(aws, bucket, monkeypatch, seed):
+    """The parts are in a temporary file, and the table's rows are looked up a few at a time."""
+    whole = merge_in_turn(Table(aws), seed)
+    monkeypatch.setattr(merge_rows, "PART", 4)
+    monkeypatch.setattr(merge_rows, "PENDING", 100)
+    monkeypatch.setattr(merge_rows, "SAMPLED", 1)
+    assert merge_in_turn(Table(aws, name="parts"), seed) == whole
 
 
 def row(key: int, at: int, v: str, day: str = "a", *, gone: bool = False) -> Row:
@@ -282,6 +325,7 @@ def test_another_writer_of_the_same_keys_comes_between(aws, bucket, monkeypatch)
 @pytest.mark.parametrize("fields", [(), ("day",)])
 def test_files_are_compacted_between(aws, bucket, monkeypatch, fields):
     table = Table(aws)
+    monkeypatch.setattr(merge_rows, "PART", 1 if fields else merge_rows.PART)
     merge(table, [row(1, 1, "a"), row(2, 1, "a", "b"), row(3, 1, "a")], 1, fields=fields)
     merge(table, [row(1, 2, "b", "b"), row(4, 1, "b")], 2, fields=fields)
 
@@ -435,7 +479,9 @@ KEYS = [
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("others", [(), ("part",)])
 @pytest.mark.parametrize(("kind", "first", "second"), KEYS)
-def test_types_of_keys(aws, bucket, kind, first, second, others):
+def test_types_of_keys(aws, bucket, monkeypatch, kind, first, second, others):
+    monkeypatch.setattr(merge_rows, "PART", 1)
+    monkeypatch.setattr(merge_rows, "SAMPLED", 1)
     schema = pa.schema([("id", kind), ("part", pa.string()), ("at", kind), ("v", pa.int64())])
     by = MergeIntent(keys=("id", *others), order_by=("at", "v"))
     with OpenCatalog(aws, bucket) as catalog:
@@ -520,7 +566,7 @@ def test_files_that_rows_cannot_be_compared_with(aws, bucket):
     merge(table, [row(1, 1, "a")], 1)
     reader, io = make_reader(table), foreign(table).io
     with pytest.raises(LakeError, match=r"has file s3://b/k, whose format is ORC; rows are merged with those of Parq"):
-        reader.read(make_file(FileFormat.ORC))
+        next(reader.read(make_file(FileFormat.ORC)))
     with pytest.raises(LakeError, match=r"s3://b/k has deletes in the format AVRO; expected Parquet"):
         read_gone(io, make_file(FileFormat.AVRO))
     with pytest.raises(LakeError, match=r"File s3://b/k of Iceberg table db.t has no field ids, and the table no name"):
@@ -554,33 +600,31 @@ ALIKE = [
     (pa.timestamp("us"), [datetime(1970, 1, 1), datetime(1970, 1, 1, 0, 0, 0, 1), datetime(1, 1, 1)]),
     (pa.bool_(), [True, False]),
 ]
-JUDGED = [("order0", pa.int64()), (DELETED, pa.bool_()), (POSITION, pa.int64()), (PRECEDENCE, pa.int64()),
-          (FILE, pa.int64()), (IS_LOADED, pa.bool_())]  # fmt: skip
 
 
-@pytest.mark.parametrize("others", [0, 1], ids=["one key", "two keys"])
+@pytest.mark.parametrize("others", [0, 2], ids=["one key", "three keys"])
 @pytest.mark.parametrize(("kind", "values"), ALIKE, ids=[str(row[0]) for row in ALIKE])
 def test_every_two_keys_in_a_block_of_their_own(kind, values, others):
-    """Arrow's groups of keys are those of Python's equality, whichever two are alone with one another."""
+    """Arrow's numbers of keys are those of Python's equality, whichever two are alone with one another."""
     labels = [f"key{number}" for number in range(1 + others)]
-    schema = pa.schema([*((label, kind) for label in labels), *JUDGED])
+
+    def make(*keys: Any) -> pa.Table:
+        columns = [pa.array(keys, kind), *[pa.array([values[0]] * len(keys), kind)] * others]
+        return pa.table([*columns, pa.array([0] * len(keys))], [*labels, "v"])
+
     for loaded, stored in product(values, repeat=2):
-        rows = [
-            dict(zip(schema.names, [key, *[values[0]] * others, order, False, 0, 0, file, file == 0], strict=True))
-            for key, order, file in ((loaded, 2, 0), (stored, 1, 1))
-        ]
-        judged = judge(pa.Table.from_pylist(rows, schema), labels, ("order0",), keeps_deleted=False)
         is_same = loaded == stored
-        assert judged.gone.to_pylist() == ([{FILE: 1, POSITION: 0}] if is_same else []), (loaded, stored)
-        assert (judged.counts.updated, judged.counts.inserted) == (is_same, not is_same)
+        keys, _ = number_keys(make(loaded), labels)
+        assert keys.select_rows(make(stored)).to_pylist() == ([{"v": 0, KEY: 0}] if is_same else []), (loaded, stored)
+        _, numbers = number_keys(make(loaded, stored), labels)
+        assert numbers.to_pylist() == [0, 0 if is_same else 1], (loaded, stored)
 
 
 def test_load_whose_rows_have_no_key_merges_nothing():
-    schema = pa.schema(
-        [("key0", pa.int64()), ("order0", pa.int64()), (DELETED, pa.bool_()), (POSITION, pa.int64()),
-         (PRECEDENCE, pa.int64()), (FILE, pa.int64()), (IS_LOADED, pa.bool_())]
-    )  # fmt: skip
-    judged = judge(schema.empty_table(), ("key0",), ("order0",), keeps_deleted=False)
+    columns = [(KEY, pa.int32()), ("order0", pa.int64()), (DELETED, pa.bool_()), (POSITION, pa.int64())]
+    stored = pa.schema([*columns, (FILE, pa.int32())]).empty_table()
+    loaded = stored.append_column(PRECEDENCE, pa.array([], pa.int64()))
+    judged = judge(loaded, stored, ("order0",), keeps_deleted=False)
     assert (len(judged.gone), judged.counts) == (0, MergeCounts())
 
 

@@ -17,7 +17,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "deletes-of-the-snapshot": Mutation(
         "rows that the table's deletes have taken out are not compared with",
-        "if True:",
+        "if False:",
         kinds="merged",
         held_by="tests/iceberg/test_merge.py -k test_random_merges",
     ),
@@ -29,17 +29,22 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "order-against-the-table": Mutation(
         "a row that is older than the table's is not written",
-        'sort_keys = [(name, "ascending") for name in (IS_LOADED, *by, _WEIGHT, PRECEDENCE, FILE, POSITION)]',
+        "return np.full(len(loaded), True), equal",
         kinds="merged",
+        more={
+            "order-against-the-table/2": (
+                'sort_keys = [(name, "ascending") for name in (_IS_LOADED, *by, _WEIGHT, PRECEDENCE, FILE, POSITION)]'
+            ),
+        },
     ),
     "same-order-changes-nothing": Mutation(
         "of rows with the same order that of the table stays",
-        "of_table = pc.multiply(rows[IS_LOADED].cast(pa.int8()), 2)",
+        "return np.where(deleted, 4, 0)",
         kinds="merged",
     ),
     "last-row-of-the-load": Mutation(
         "of a load's rows with the same order the last one stays",
-        "deletes = pc.multiply(rows[DELETED].cast(pa.int8()), 2)",
+        "of_load = _weigh_loaded(deleted, wins_ties=wins_ties)",
         kinds="merged",
         held_by="tests/iceberg/test_merge.py -k test_rows_of_one_key_and_order",
     ),
@@ -62,12 +67,12 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "deletes-stay": Mutation(
         "what a load only deletes is not among its rows",
-        "pass",
+        "stays = newest.loaded",
         kinds="merged",
     ),
     "deleted-keys-keep-out": Mutation(
         "a key that was deleted keeps older rows out",
-        "rows = pa.concat_tables([complete, *_number_files(live, len(files), is_loaded=False)])",
+        "pass",
         kinds="merged",
         held_by="tests/load/test_merged.py -k test_deleted_keys_keep_older_rows_out",
     ),
@@ -146,7 +151,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "replacing-rows-alone": Mutation(
         "rows of a generation that replaces others are merged among themselves",
-        "sees_none = not len(keys)",
+        "sees_none = not len(rows.extremes)",
         kinds="deduped",
     ),
     "deleted-keys-of-a-generation": Mutation(

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakewriter.commit.iceberg.merge_keys import RowReader, keep_keys, list_values
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, IS_LOADED, NO_FILE, POSITION, PRECEDENCE
+from lakewriter.commit.iceberg.merge_keys import KeySet, RowReader
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, KEY, NO_FILE, POSITION
 from lakewriter.receipt import DeletedKeys
 
 UNTIL: Final = "until"
@@ -39,13 +40,16 @@ def read_objects(body: bytes) -> DeletedKeys:
     return DeletedKeys.model_validate_json(pq.read_schema(io.BytesIO(body)).metadata[_OBJECTS])
 
 
-def read_newest(objects: Sequence[bytes], reader: RowReader, keys: pa.Table) -> pa.Table:
-    """Read the newest entry of each of the ``keys``; ``objects`` are the newest first. An entry that is not ``deleted``
-    says that its key was brought back."""
-    values, entries = list_values(keys, reader.keys), _make_schema(reader).empty_table()
+def read_newest(objects: Sequence[bytes], reader: RowReader, keys: KeySet) -> pa.Table:
+    """Read the newest entry of each of the ``keys``, with its number; ``objects`` are the newest first. An entry that
+    is not ``deleted`` says that its key was brought back."""
+    is_new, newest = np.full(len(keys), True), [keys.select_rows(_make_schema(reader).empty_table())]
     for body in objects:
-        entries = _add_older(entries, keep_keys(_read_entries(body, reader), keys, values), reader)
-    return entries
+        entries = keys.select_rows(_read_entries(body, reader))
+        entries = entries.filter(pa.array(is_new[entries[KEY].to_numpy()]))
+        is_new[entries[KEY].to_numpy()] = False
+        newest.append(entries)
+    return pa.concat_tables(newest)
 
 
 def fold(changed: pa.Table, objects: Sequence[bytes], reader: RowReader, at: datetime, after: DeletedKeys) -> pa.Table:
@@ -62,14 +66,12 @@ def fold(changed: pa.Table, objects: Sequence[bytes], reader: RowReader, at: dat
     return entries.sort_by([(key, "ascending") for key in reader.keys])
 
 
-def to_rows(entries: pa.Table, reader: RowReader, at: datetime) -> pa.Table:
-    """Return entries that still keep rows out ``at`` a time in the form of table rows without a file."""
-    entries = entries.filter(pc.greater(entries[UNTIL], pa.scalar(at, UNTIL_TYPE)))
+def to_rows(entries: pa.Table, schema: pa.Schema, at: datetime) -> pa.Table:
+    """Return those of these entries that still keep rows out ``at`` a time as rows without a file."""
+    entries = entries.filter(pc.and_(entries[DELETED], pc.greater(entries[UNTIL], pa.scalar(at, UNTIL_TYPE))))
     entries = entries.append_column(POSITION, pa.arange(0, len(entries)))
-    entries = entries.append_column(PRECEDENCE, pa.repeat(pa.scalar(0, pa.int64()), len(entries)))
-    entries = entries.append_column(FILE, pa.repeat(pa.scalar(NO_FILE, pa.int64()), len(entries)))
-    entries = entries.append_column(IS_LOADED, pa.repeat(False, len(entries)))
-    return entries.select([*reader.schema.names, PRECEDENCE, FILE, IS_LOADED, UNTIL])
+    entries = entries.append_column(FILE, pa.repeat(pa.scalar(NO_FILE, pa.int32()), len(entries)))
+    return entries.select(schema.names)
 
 
 def _make_schema(reader: RowReader) -> pa.Schema:

@@ -6,12 +6,13 @@ compaction or of another writer of the same keys, costs another try. A file that
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestContent
@@ -32,15 +33,16 @@ from lakewriter.commit.iceberg.deletion_vectors import (
 )
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries, read_manifests
 from lakewriter.commit.iceberg.merge_keys import AppliedDeletes, RowReader, rank_alike
+from lakewriter.commit.iceberg.merge_rows import MergeRows, Part
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
 from lakewriter.commit.iceberg.merge_winners import (
     DELETED,
     FILE,
-    IS_LOADED,
+    KEY,
     POSITION,
     PRECEDENCE,
-    find_newest,
-    find_replaced,
+    REPLACED,
+    Judged,
     judge,
 )
 from lakewriter.commit.iceberg.row_lineage import RowMove, read_row_ids
@@ -70,10 +72,8 @@ class KeyMerge:
 
     def __init__(self, intent: Load, merge: MergeIntent, lasting: LastingObjects) -> None:
         self._merge, self._intent, self._lasting = merge, intent, lasting
-        self._loaded: pa.Table | None = None
-        self._read: dict[str, pa.Table] = {}
+        self._rows: MergeRows | None = None
         self._gone = AppliedDeletes()
-        self._deleted: pa.Table | None = None
         self._schema_id: int | None = None
 
     def commit(
@@ -139,42 +139,57 @@ class KeyMerge:
         """Judge the rows of the load's ``files``, which have this schema."""
         require_mergeable(table)
         reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
-        complete = self._read_loaded(table, reader, files)
-        keys = complete.select(list(reader.keys)).group_by(list(reader.keys)).aggregate([])
+        rows = self._read_loaded(table, reader, files)
         # Rule replacing-rows-alone
-        sees_none = replaces or not len(keys)
-        there = () if sees_none else plan_files(table, reader.make_filter(keys))
-        tables = [self._read_live(table, reader, live, keys) for live in there]
-        deleted = self._read_deleted_before(reader, keys).select(complete.column_names)
+        sees_none = replaces or not len(rows.extremes)
+        there = () if sees_none else plan_files(table, reader.make_filter(rows.extremes))
+        rows.read_stored(live.file for live in there)
+        every = dict(enumerate(map(LiveFile, files))) | {rows.numbers[live.file.file_path]: live for live in there}
+        counts, replaced, gone = MergeCounts(), list[pa.Table](), defaultdict[int, list[pa.Array]](list)
+        for part in rows.parts:
+            judged = self._judge_part(table, reader, rows, part, every)
+            counts += judged.counts
+            for file, of_file in _split_by_file(judged.gone):
+                gone[file] += of_file[POSITION].chunks
+            # Rule updated-rows-keep-ids
+            if table.format_version >= format3.VERSION:
+                replaced.append(judged.replaced)
+        moved = list(_find_moved(table, pa.concat_tables(replaced), every)) if replaced else []
+        for file, positions, _ in moved:
+            gone[file].append(positions)
+        return _Judgment(
+            [(every[file], pa.concat_arrays(gone.pop(file))) for file in sorted(gone)],
+            [(every[file].file, positions, ids) for file, positions, ids in moved],
+            counts,
+        )
+
+    def _judge_part(
+        self, table: Table, reader: RowReader, rows: MergeRows, part: Part, every: Mapping[int, LiveFile]
+    ) -> Judged:
+        stored = self._drop_gone(table, part.stored.read(rows.stored_schema), every)
         # Rule deleted-keys-keep-out
-        rows = pa.concat_tables([complete, *_number_files(tables, len(files), is_loaded=False), deleted])
-        judged = judge(
-            rows,
-            reader.keys,
+        stored = pa.concat_tables([stored, self._read_deleted_before(reader, rows, part)])
+        return judge(
+            pa.concat_tables(part.loaded),
+            stored,
             reader.orders,
             keeps_deleted=self._merge.keeps_deleted,
             wins_ties=self._merge.wins_ties,
         )
-        every, gone, moved = [*map(LiveFile, files), *there], judged.gone, []
-        # Rule updated-rows-keep-ids
-        if table.format_version >= format3.VERSION:
-            moved = list(_find_moved(table, find_replaced(rows, gone, reader.keys), every))
-            numbers = [pa.repeat(pa.scalar(number, pa.int64()), len(positions)) for number, positions, _ in moved]
-            columns = {FILE: pa.chunked_array([*numbers], pa.int64())}
-            columns |= {POSITION: pa.chunked_array([positions for _, positions, _ in moved], pa.int64())}
-            gone = pa.concat_tables([gone, pa.table(columns)])
-        gone = gone.sort_by(FILE)
-        counts = pc.value_counts(gone[FILE])
-        ends = pc.cumulative_sum(counts.field("counts")).to_pylist()
-        positions = gone[POSITION].combine_chunks()
-        return _Judgment(
-            [
-                (every[file["values"]], positions.slice(end - file["counts"], file["counts"]))
-                for file, end in zip(counts.to_pylist(), ends, strict=True)
-            ],
-            [(every[file].file, positions, ids) for file, positions, ids in moved],
-            judged.counts,
-        )
+
+    def _drop_gone(self, table: Table, rows: pa.Table, every: Mapping[int, LiveFile]) -> pa.Table:
+        """Return those rows of the table, by file and position, that its current snapshot has."""
+        numbers, is_there = rows[FILE].to_numpy(), np.full(len(rows), False)
+        for number in np.unique(numbers).tolist():
+            if number not in every:
+                continue
+            start, end = np.searchsorted(numbers, [number, number + 1]).tolist()
+            is_there[start:end] = True
+            # Rule deletes-of-the-snapshot
+            if every[number].deletes:
+                gone = self._gone.find(table.io, every[number])
+                is_there[start:end] = pc.invert(pc.is_in(rows[POSITION].slice(start, end - start), value_set=gone))
+        return rows if is_there.all() else rows.filter(pa.array(is_there))
 
     def _sort_files(self, files: list[DataFile]) -> list[DataFile]:
         """Return the load's files in the order in which their rows were read: receipts may come in another one."""
@@ -183,24 +198,28 @@ class KeyMerge:
         # Rule files-in-their-order
         return sorted(files, key=lambda file: order[file.file_path])
 
-    def _read_loaded(self, table: Table, reader: RowReader, files: list[DataFile]) -> pa.Table:
+    def _read_loaded(self, table: Table, reader: RowReader, files: list[DataFile]) -> MergeRows:
         """Return the rows of the load that have a key."""
-        if self._schema_id != table.schema().schema_id:
+        if self._rows is None or self._schema_id != table.schema().schema_id:
             # Columns may have wider types by now.
-            self._loaded, self._read, self._deleted, self._schema_id = None, {}, None, table.schema().schema_id
-        if self._loaded is None:
-            loaded = [reader.read(file) for file in files]
-            self._loaded = pa.concat_tables(_number_files(loaded, 0, is_loaded=True))
-            if self._merge.compared is not None:
-                self._loaded = rank_alike(self._loaded, reader, files, self._merge.compared)
-        return self._loaded.filter(pc.invert(_has_null(self._loaded, reader.keys)))
+            self._schema_id = table.schema().schema_id
+            rows = MergeRows(reader, len(files), sum(file.record_count for file in files))
+            compared = self._merge.compared
 
-    def _read_deleted_before(self, reader: RowReader, keys: pa.Table) -> pa.Table:
-        """Read those of the load's ``keys`` that earlier loads have deleted, in the form of rows without a file."""
-        if self._deleted is None:
-            entries = read_newest(self._read_objects(), reader, keys)
-            self._deleted = to_rows(entries.filter(entries[DELETED]), reader, self._intent.started)
-        return self._deleted
+            def rank(of_part: pa.Table) -> pa.Table:
+                return of_part if compared is None else rank_alike(of_part, reader, files, compared)
+
+            rows.fill(_read_files(reader, files), rank)
+            self._rows = rows
+        return self._rows
+
+    def _read_deleted_before(self, reader: RowReader, rows: MergeRows, part: Part) -> pa.Table:
+        """Read those of the load's keys that earlier loads have deleted, in the form of rows without a file."""
+        if part.before is None:
+            part.before = rows.make_chunks()
+            entries = read_newest(self._read_objects(), reader, rows.find_keys(part))
+            part.before.add(to_rows(entries, rows.stored_schema, self._intent.started))
+        return pa.concat_tables(part.before)
 
     def _read_objects(self) -> list[bytes]:
         keys = [keys.key for keys in self._intent.deleted_objects]
@@ -214,15 +233,10 @@ class KeyMerge:
         rows that are older than the table's are included, and change nothing.
         """
         reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
-        loaded = self._read_loaded(table, reader, files)
-        before = self._read_deleted_before(reader, loaded)
+        rows = self._read_loaded(table, reader, files)
+        changed = pa.concat_tables([self._find_changed(reader, rows, part) for part in rows.parts])
         until = self._intent.started + timedelta(seconds=self._merge.deleted_seconds)
-        loaded = loaded.append_column(UNTIL, pa.repeat(pa.scalar(until, UNTIL_TYPE), len(loaded)))
-        rows = pa.concat_tables([loaded, before.select(loaded.column_names)])
-        newest = find_newest(rows, reader.keys, reader.orders, wins_ties=self._merge.wins_ties)
-        newest = newest.filter(newest[IS_LOADED])
-        back = newest.filter(pc.invert(newest[DELETED])).join(before, list(reader.keys), join_type="left semi")
-        changed = pa.concat_tables([newest.filter(newest[DELETED]), back.select(newest.column_names)])
+        changed = changed.append_column(UNTIL, pa.repeat(pa.scalar(until, UNTIL_TYPE), len(changed)))
         objects = self._read_objects()[: self._merge.deleted_folds]
         after = self._intent.deleted_after
         assert after is not None
@@ -230,36 +244,52 @@ class KeyMerge:
         self._lasting.put(after.key, body)
         return body
 
-    def _read_live(self, table: Table, reader: RowReader, live: LiveFile, keys: pa.Table) -> pa.Table:
-        path = live.file.file_path
-        if path not in self._read:
-            self._read[path] = reader.read(live.file, keys)
-        rows = self._read[path]
-        # Rule deletes-of-the-snapshot
-        if not live.deletes or not len(rows):
-            return rows
-        return rows.filter(pc.invert(pc.is_in(rows[POSITION], value_set=self._gone.find(table.io, live))))
+    def _find_changed(self, reader: RowReader, rows: MergeRows, part: Part) -> pa.Table:
+        """Return the newest rows of the load of those keys that it deletes or brings back."""
+        loaded, before = pa.concat_tables(part.loaded), self._read_deleted_before(reader, rows, part)
+        keys, was_deleted = loaded[KEY].to_numpy(), np.full(len(rows.find_keys(part)), False)
+        was_deleted[before[KEY].to_numpy()] = True
+        newest = judge(loaded, before, reader.orders, keeps_deleted=True, wins_ties=self._merge.wins_ties).newest
+        return loaded.filter(pa.array(newest & (loaded[DELETED].to_numpy() | was_deleted[keys])))
+
+
+def _read_files(reader: RowReader, files: Iterable[DataFile]) -> Iterator[pa.Table]:
+    """Yield the rows of the load's files that have a key, with the file's number."""
+    for number, file in enumerate(files):
+        for rows in reader.read(file):
+            for key in reader.keys:
+                if rows[key].null_count:
+                    rows = rows.filter(pc.is_valid(rows[key]))
+            rows = rows.append_column(FILE, pa.repeat(pa.scalar(number, pa.int32()), len(rows)))
+            yield rows.append_column(PRECEDENCE, pa.repeat(pa.scalar(0, pa.int64()), len(rows)))
+
+
+def _split_by_file(rows: pa.Table, name: str = FILE) -> Iterator[tuple[int, pa.Table]]:
+    """Yield the rows of each file, whose number is in the column ``name``, by this number."""
+    numbers = rows[name].to_numpy()
+    if np.any(numbers[1:] < numbers[:-1]):
+        order = np.argsort(numbers, kind="stable")
+        rows, numbers = rows.take(order), numbers[order]
+    spans = zip(*np.unique(numbers, return_index=True, return_counts=True), strict=True)
+    for file, start, count in spans:
+        yield int(file), rows.slice(start, count)
 
 
 def _find_moved(
-    table: Table, replaced: pa.Table, every: Sequence[LiveFile]
+    table: Table, replaced: pa.Table, every: Mapping[int, LiveFile]
 ) -> Iterator[tuple[int, pa.Array, pa.Array]]:
     """Yield the number of each file of the load, the positions of its rows that take the place of rows with ids, and
     these ids."""
-    ids = dict[tuple[int, int], int | None]()
-    for file in pc.unique(replaced[f"replaced_{FILE}"]).to_pylist():
-        of_file = replaced.filter(pc.equal(replaced[f"replaced_{FILE}"], file))
-        positions = of_file[f"replaced_{POSITION}"].combine_chunks().sort()
-        numbers = read_row_ids(table.io, every[file].file, positions).to_pylist()
-        ids |= {(file, position): number for position, number in zip(positions.to_pylist(), numbers, strict=True)}
-    by_file = defaultdict[int, list[tuple[int, int]]](list)
-    for row in replaced.to_pylist():
-        row_id = ids[row[f"replaced_{FILE}"], row[f"replaced_{POSITION}"]]
-        if row_id is not None:
-            by_file[row[FILE]].append((row[POSITION], row_id))
-    for file, pairs in by_file.items():
-        positions, row_ids = zip(*pairs, strict=True)
-        yield file, pa.array(positions, pa.int64()), pa.array(row_ids, pa.int64())
+    file_before, position_before = f"{REPLACED}{FILE}", f"{REPLACED}{POSITION}"
+    replaced = replaced.sort_by([(file_before, "ascending"), (position_before, "ascending")])
+    ids = [
+        read_row_ids(table.io, every[file].file, rows[position_before].combine_chunks())
+        for file, rows in _split_by_file(replaced, file_before)
+    ]
+    moved = replaced.select([FILE, POSITION]).append_column("id", pa.chunked_array(ids, pa.int64()))
+    moved = moved.filter(pc.is_valid(moved["id"])).sort_by([(FILE, "ascending"), (POSITION, "ascending")])
+    for file, rows in _split_by_file(moved):
+        yield file, rows[POSITION].combine_chunks(), rows["id"].combine_chunks()
 
 
 def require_mergeable(table: Table, what: str = "rows are merged") -> None:
@@ -305,19 +335,3 @@ def read_deletes(snapshot: Snapshot) -> DeletedRows | None:
 def _read_totals(snapshot: Snapshot, *names: str) -> list[int]:
     totals = snapshot.summary.additional_properties if snapshot.summary else {}
     return [int(totals.get(f"total-{name}", 0)) for name in names]
-
-
-def _number_files(tables: Iterable[pa.Table], first: int, *, is_loaded: bool) -> list[pa.Table]:
-    def number_file(rows: pa.Table, number: int) -> pa.Table:
-        rows = rows.append_column(PRECEDENCE, pa.repeat(pa.scalar(0, pa.int64()), len(rows)))
-        rows = rows.append_column(FILE, pa.repeat(pa.scalar(number, pa.int64()), len(rows)))
-        return rows.append_column(IS_LOADED, pa.repeat(is_loaded, len(rows)))
-
-    return [number_file(rows, number) for number, rows in enumerate(tables, first)]
-
-
-def _has_null(rows: pa.Table, keys: tuple[str, ...]) -> pa.Array:
-    has_null = pa.chunked_array([pa.repeat(False, len(rows))])
-    for key in keys:
-        has_null = pc.or_(has_null, pc.is_null(rows[key]))
-    return has_null

@@ -3,10 +3,10 @@
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import reduce
 from hashlib import sha256
 from typing import Any, Final, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,7 +22,7 @@ from lakewriter.commit.iceberg.deletion_vectors import LiveFile, is_vector, read
 from lakewriter.commit.iceberg.file_io import ClientsFileIO
 from lakewriter.commit.iceberg.format3 import find_deleted_from
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
-from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, POSITION, PRECEDENCE
+from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, KEY, POSITION, PRECEDENCE
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.naming import ORDINAL_ID
 from lakewriter.records.facets import MergeIntent
@@ -36,7 +36,7 @@ ROWS: Final = 131_072
 class RowReader:
     """Reads the columns that a merge depends on, found by their field ids: a file may have earlier names and types.
 
-    The tables that it returns have a column for each of ``keys`` and ``orders``, ``deleted`` and ``position``.
+    The tables that it yields have a column for each of ``keys`` and ``orders``, ``deleted`` and ``position``.
     """
 
     def __init__(self, table: Table, schema: Schema, merge: MergeIntent) -> None:
@@ -76,8 +76,8 @@ class RowReader:
                 condition = And(condition, LessThanOrEqual(term=str(name), value=bounds["max"].as_py()))
         return condition
 
-    def read(self, file: DataFile, among: pa.Table | None = None) -> pa.Table:
-        """Read the rows of a file; with ``among``, only the rows that have one of these keys."""
+    def read(self, file: DataFile) -> Iterator[pa.Table]:
+        """Read the rows of a file, some at a time."""
         if file.file_format != FileFormat.PARQUET:
             raise SchemaIncompatibleError(
                 f"Iceberg table {'.'.join(self._table.name())} has file {file.file_path}, whose format is "
@@ -85,20 +85,11 @@ class RowReader:
                 remedy="Rewrite the table's files as Parquet (Spark: CALL system.rewrite_data_files).",
             )
         with pq.ParquetFile(open_parquet(self._io, file), pre_buffer=True) as parquet:
-            tables = list(self._read_batches(parquet, file, among))
-        return pa.concat_tables(tables) if tables else self.schema.empty_table()
-
-    def _read_batches(self, parquet: pq.ParquetFile, file: DataFile, among: pa.Table | None) -> Iterator[pa.Table]:
-        names = self.find_names(parquet.schema_arrow, file)
-        sets = {} if among is None else list_values(among, self.keys)
-        start = 0
-        for batch in parquet.iter_batches(batch_size=ROWS, columns=sorted(set(names.values()))):
-            rows = self._take_columns(batch, names, file, start)
-            # Rule keys-of-the-file
-            start += len(batch)
-            if among is not None:
-                rows = keep_keys(rows, among, sets)
-            if len(rows):
+            names, start = self.find_names(parquet.schema_arrow, file), 0
+            for batch in parquet.iter_batches(batch_size=ROWS, columns=sorted(set(names.values()))):
+                rows = self._take_columns(batch, names, file, start)
+                # Rule keys-of-the-file
+                start += len(batch)
                 yield rows.select(self.schema.names).cast(self.schema)
 
     def read_ordinals(self, file: DataFile, positions: pa.ChunkedArray) -> Iterator[int] | None:
@@ -164,18 +155,52 @@ class RowReader:
         return pa.scalar(None, type_)
 
 
-def list_values(rows: pa.Table, keys: Sequence[str]) -> dict[str, pa.Array]:
-    """Return the values of each column of the key."""
-    return {label: pc.unique(rows[label]) for label in keys}
+class KeySet:
+    """The keys of a load. Each has a number from 0, in the order in which they come.
+
+    The values of a first column are numbered by themselves, then its numbers together with the values of the next one.
+    """
+
+    def __init__(self, steps: Sequence[tuple[str, pa.Array, pa.Array | None]]) -> None:
+        """Take each column's name, values, and pairs of a number of the columns before and a value's number."""
+        self._steps = steps
+
+    def __len__(self) -> int:
+        _, values, pairs = self._steps[-1]
+        return len(values if pairs is None else pairs)
+
+    def select_rows(self, rows: pa.Table) -> pa.Table:
+        """Return those rows that have one of the keys, with its number, without the columns of the key."""
+        numbers: Any = None
+        for name, values, pairs in self._steps:
+            codes = pc.index_in(rows[name], value_set=values)
+            numbers = codes if pairs is None else pc.index_in(_pair(numbers, codes, len(values)), value_set=pairs)
+        rows = rows.drop_columns([name for name, _, _ in self._steps]).append_column(KEY, numbers)
+        return rows.filter(pc.is_valid(numbers))
 
 
-def keep_keys(rows: pa.Table, among: pa.Table, values: Mapping[str, pa.Array]) -> pa.Table:
-    """Return the rows with a key of ``among``, whose columns have these ``values``."""
-    rows = rows.filter(reduce(pc.and_, (pc.is_in(rows[label], value_set=one) for label, one in values.items())))
-    if len(values) > 1 and len(rows):
-        names = rows.column_names
-        rows = rows.join(among.select(list(values)), list(values), join_type="left semi").select(names)
-    return rows
+def number_keys(rows: pa.Table, keys: Sequence[str]) -> tuple[KeySet, pa.ChunkedArray]:
+    """Return the keys of rows, none of which has a null, and the number of each row's key."""
+    steps, numbers = list[tuple[str, pa.Array, pa.Array | None]](), None
+    for name in keys:
+        values, codes = _encode(rows[name])
+        if numbers is None:
+            pairs, numbers = None, codes
+        else:
+            pairs, numbers = _encode(_pair(numbers, codes, len(values)))
+        steps.append((name, values, pairs))
+    return KeySet(steps), numbers
+
+
+def _pair(numbers: pa.ChunkedArray, others: pa.ChunkedArray, count: int) -> pa.ChunkedArray:
+    return pc.add(pc.multiply(numbers.cast(pa.int64()), count), others.cast(pa.int64()))
+
+
+def _encode(column: pa.ChunkedArray) -> tuple[pa.Array, pa.ChunkedArray]:
+    """Return the different values of a column, and which of them each row has."""
+    encoded = column.dictionary_encode()
+    indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks], pa.int32())
+    return encoded.chunks[-1].dictionary if encoded.chunks else pa.array([], column.type), indices
 
 
 def rank_alike(rows: pa.Table, reader: RowReader, files: Sequence[DataFile], columns: Collection[str]) -> pa.Table:
@@ -185,21 +210,25 @@ def rank_alike(rows: pa.Table, reader: RowReader, files: Sequence[DataFile], col
     that delete come last, then those with the highest digest of the values in ``columns``. Files are read again only
     where there are such rows.
     """
-    alike = rows.append_column("number", pa.arange(0, len(rows)))
-    groups = alike.group_by([*reader.keys, *reader.orders]).aggregate([("number", "list")])["number_list"]
-    tied = alike.take(groups.filter(pc.greater(pc.list_value_length(groups), 1)).combine_chunks().flatten())
-    ranks = [0] * len(rows)
+    numbers = rows[KEY].to_numpy()
+    [several] = np.nonzero(np.bincount(numbers)[numbers] > 1)
+    if not len(several):
+        return rows
+    alike = rows.take(several).append_column("number", pa.array(several))
+    groups = alike.group_by([KEY, *reader.orders]).aggregate([("number", "list")])["number_list"]
+    tied = rows.append_column("number", pa.arange(0, len(rows)))
+    tied = tied.take(groups.filter(pc.greater(pc.list_value_length(groups), 1)).combine_chunks().flatten())
+    ranks = np.zeros(len(rows), np.int64)
     for number, file in enumerate(files):
         of_file = tied.filter(pc.equal(tied[FILE], number)).sort_by(POSITION)
-        numbers = of_file["number"].to_pylist()
+        indices = of_file["number"].to_numpy()
         # Rule row-further-down
-        if not numbers or (of_rows := reader.read_ordinals(file, of_file[POSITION])) is None:
+        if not len(indices) or (of_rows := reader.read_ordinals(file, of_file[POSITION])) is None:
             deletes = of_file[DELETED].to_pylist()
-            digests = reader.digest_rows(file, of_file[POSITION], columns) if numbers else ()
+            digests = reader.digest_rows(file, of_file[POSITION], columns) if len(indices) else ()
             of_rows = (rank + _ABOVE_DIGESTS * delete for rank, delete in zip(digests, deletes, strict=True))
-        for row, rank in zip(numbers, of_rows, strict=True):
-            ranks[row] = rank
-    return rows.set_column(rows.schema.get_field_index(PRECEDENCE), PRECEDENCE, pa.array(ranks, pa.int64()))
+        ranks[indices] = list(of_rows)
+    return rows.set_column(rows.schema.get_field_index(PRECEDENCE), PRECEDENCE, pa.array(ranks))
 
 
 def _digest(row: Mapping[str, Any]) -> int:
