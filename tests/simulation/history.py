@@ -112,7 +112,13 @@ class History:
         acts = frozenset({"vanish", "stranger"}) - options.without if self.is_quarrel else frozenset()
         self.world = World(rng, self.network, self.bucket, self.catalog, self.auditor, options.without, acts)
         scheduler.on_step = self.world.act
-        merged = {place.names: f"{place.pipeline}/{place.table}" for place in self.auditor.places if place.merges}
+        # The library writes no tables of format version 3.
+        merged = {
+            (own.schema_name, own.name): f"{lake.pipeline}/{own.id}"
+            for lake in self.lakes
+            if lake.is_merged and getattr(lake.spec.catalog, "format_version", 2) == 2
+            for own in lake.spec.tables
+        }
         if merged and "engine" not in options.without:
             self.world.engine = ForeignEngine(seed, self.bucket, self.catalog, self.sources, merged)
             self.auditor.merged.engine = self.world.engine

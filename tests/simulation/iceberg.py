@@ -5,12 +5,13 @@ See: https://iceberg.apache.org/spec/
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import fastavro
 import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from tests.simulation.bucket import Bucket
 from tests.simulation.glue import Catalog
@@ -49,18 +50,18 @@ def current_files(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> di
 
 def current_deletes(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> dict[str, set[int]]:
     """The positions of rows that are deleted, by the key of their file: those that apply by sequence number, partition
-    spec and partition."""
+    spec and partition. Of a file with a vector nothing else applies; ``ValueError`` for one with two."""
     metadata = metadata_of(catalog, bucket, name)
     if metadata is None or metadata.get("current-snapshot-id") in (None, -1):
         return {}
     snapshot = next(own for own in metadata["snapshots"] if own["snapshot-id"] == metadata["current-snapshot-id"])
-    data, deletes = {}, []
-    for entry, manifest, number in _list_entries(bucket, snapshot):
+    data, deletes, entries = {}, [], list(_list_entries(bucket, snapshot))
+    for entry, manifest, number in entries:
         file = entry["data_file"]
         scope = (manifest["partition_spec_id"], json.dumps(file["partition"], default=str))
         if file.get("content", DATA) == DATA:
             data[key_of(file["file_path"])] = (scope, number)
-        else:
+        elif not _is_vector(file):
             deletes.append((file, scope, number))
     deleted: dict[str, set[int]] = {}
     for file, scope, number in deletes:
@@ -68,7 +69,25 @@ def current_deletes(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> 
             of = data.get(key_of(location))
             if of is not None and of[0] == scope and of[1] <= number:
                 deleted.setdefault(key_of(location), set()).add(position)
-    return deleted
+    vectors = _read_vectors(bucket, [entry["data_file"] for entry, _, _ in entries])
+    return deleted | {key: positions for key, positions in vectors.items() if key in data}
+
+
+def _is_vector(file: Mapping[str, Any]) -> bool:
+    return str(file["file_format"]).upper() == "PUFFIN"
+
+
+def _read_vectors(bucket: Bucket, files: Sequence[Mapping[str, Any]]) -> dict[str, set[int]]:
+    """Read the positions in vectors, by the key of their data file."""
+    vectors: dict[str, set[int]] = {}
+    for file in filter(_is_vector, files):
+        key, begin = key_of(file["referenced_data_file"]), file["content_offset"]
+        if key in vectors:
+            raise ValueError(f"{key} has two vectors")
+        # Length and magic come before the bitmap, a checksum behind it.
+        blob = bucket.objects[key_of(file["file_path"])].body[begin + 8 : begin + file["content_size_in_bytes"] - 4]
+        vectors[key] = set(BitMap64.deserialize(blob))
+    return vectors
 
 
 def list_delete_files(catalog: Catalog, bucket: Bucket, name: tuple[str, str]) -> set[str]:

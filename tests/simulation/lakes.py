@@ -299,7 +299,7 @@ def _merged(rng: random.Random, pipeline: str, place: str) -> Lake:
             [{"keep_deleted": True}, {}, {"deleted_for": "1 day"}, {"deleted_for": "0 days"}]
         )
         orders |= {"deleted": "op = 'D'"} | kept
-    is_streamed = rng.random() < 0.4
+    is_streamed, version = rng.random() < 0.4, _choose_version(rng)
     if is_streamed or rng.random() < 0.3:
         orders.pop("cursor", None)
     if "cursor" not in orders and rng.random() < 0.6:
@@ -309,8 +309,13 @@ def _merged(rng: random.Random, pipeline: str, place: str) -> Lake:
         orders |= {"envelope": "debezium", "read": {"format": "json", "path": "orders.json"}}
     if is_streamed:
         orders["read"] = orders["read"] | {"columns": CHANGES} if "envelope" in orders else orders["read"]
-        return make_lake("merged", pipeline, destination, [orders], checkpoint="checkpoint")
-    return make_lake("merged", pipeline, destination, [orders])
+        return make_lake("merged", pipeline, destination, [orders], checkpoint="checkpoint", **version)
+    return make_lake("merged", pipeline, destination, [orders], **version)
+
+
+def _choose_version(rng: random.Random) -> dict[str, int]:
+    """Choose the format version of Iceberg tables: deletes are files of positions, or vectors."""
+    return {"format_version": 3} if rng.random() < 0.25 else {}
 
 
 def _deduped(rng: random.Random, pipeline: str, place: str) -> Lake:
@@ -338,7 +343,7 @@ def _deduped(rng: random.Random, pipeline: str, place: str) -> Lake:
         "database": f"{place.strip('/')}_lake".strip("_"),
         "tracking": ["deleted"],
     }
-    return make_lake("deduped", pipeline, destination, [], source={"streams": streams})
+    return make_lake("deduped", pipeline, destination, [], source={"streams": streams}, **_choose_version(rng))
 
 
 def _refresh(rng: random.Random, pipeline: str, place: str) -> Lake:

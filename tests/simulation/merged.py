@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from tests.simulation.books import LOAD, Book, MergeRule, Place, is_compaction, is_control, is_undo, parsed, rows_of
 from tests.simulation.bucket import Bucket, Stored
@@ -13,6 +13,9 @@ from tests.simulation.foreign_engine import ForeignEngine
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_files, list_ancestors, metadata_of
 from tests.simulation.source import Generation, Sources
+
+MADE: Final = ("/deletes-", "/moved-", "/metadata/")
+"""In the keys of what a load writes when it is committed: none of it has rows that its own files have not."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,7 @@ class MergedAuditor:
         """Find what an attempt's files have, by reading."""
         readings = dict[int, list[int]]()
         for key, stored in (self.expired | self.bucket.objects).items():
-            is_file = key.startswith(f"{place.path}/") and "/deletes-" not in key and "/metadata/" not in key
+            is_file = key.startswith(f"{place.path}/") and not any(part in key for part in MADE)
             if stored.metadata.get(LOAD) == load and is_file and not is_control(key):
                 for number, nonce in rows_of(stored.body):
                     readings.setdefault(nonce, []).append(number)
