@@ -40,16 +40,19 @@ LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "vector-of-the-file": Mutation(
         "the deletion vector of a data file is read, and not those of others",
         "applied = deletes",
+        kinds="merged,deduped",
         held_by=f"{_MERGES3}test_random_merges",
     ),
     "vector-holds-former-deletes": Mutation(
         "a deletion vector has what the deletes before it said",
         "return positions",
+        kinds="merged,deduped",
         held_by=f"{_MERGES3}test_random_merges",
     ),
     "one-vector-for-each-file": Mutation(
         "the former deletion vector leaves in the snapshot that brings another one",
         "return file.file_path in self._replaced",
+        kinds="merged,deduped",
         held_by=f"{_MERGES3}test_random_merges",
     ),
     "position-deletes-leave": Mutation(
