@@ -244,7 +244,7 @@ def _explain_unavailable(name: str, placeholder: str) -> str:
 
 _WITHOUT_ROWS: Final = _TIMES | {
     "op", "source", "before", "after", "transaction", "status", "id", "event_count", "data_collections",
-    "databaseName", "schemaName", "ddl", "tableChanges",
+    "databaseName", "schemaName", "ddl", "tableChanges", "message",
 }  # fmt: skip
 """The members of events that change no row."""
 
@@ -259,7 +259,7 @@ def plan_debezium(
     """Plan events with these columns; raise ``SPEC_INVALID`` if they are no change events.
 
     ``columns`` are those that the table has learnt: they are those of the rows if no event has one. If none has a row
-    after its change, which has every column, the ``declared`` columns are added.
+    after its change, which has every column, the ``declared`` columns and those of the key are added, without a type.
     """
     types = {field.name: field.type for field in schema}
     has_payload = pt.is_struct(types.get(PAYLOAD, pa.null())) and types.keys() <= {PAYLOAD, _SCHEMA}
@@ -272,8 +272,9 @@ def plan_debezium(
                 f"table {table!r}: {name!r} of its change events is {kind}, expected an object with the row's columns.",
                 remedy="Events of MongoDB's connector, whose documents are texts, have an 'ord' in 'source'.",
             )
-    has_none = ({f.name for f in event} if has_payload else types.keys()) <= _WITHOUT_ROWS
-    if not any(images.values()) and (columns or (has_none and declared)):
+    members = {field.name for field in event} if has_payload else set(types)
+    has_none = members <= _WITHOUT_ROWS and not members.isdisjoint({"op", "ts_ms"})
+    if not any(images.values()) and (columns or has_none):
         fields = [pa.field(name, kind) for name, kind in (columns or {}).items() if name not in CHANGE_ORDER]
         return DebeziumPlan(events, _add_declared(fields, declared), has_payload)
     if find_type(event, "op") is None or not any(images.values()):
@@ -298,5 +299,6 @@ def plan_debezium(
 
 
 def _add_declared(fields: Sequence[pa.Field], declared: Sequence[str]) -> tuple[pa.Field, ...]:
+    added = {name.lower(): pa.field(name, pa.null()) for name in declared}
     names = {field.name.lower() for field in fields}
-    return (*fields, *(pa.field(name, pa.null()) for name in declared if name.lower() not in names))
+    return (*fields, *(field for name, field in added.items() if name not in names))

@@ -9,7 +9,7 @@ from lakewriter.naming import DELETED
 from lakewriter.source.bad_rows import BAD, FIELDS, SKIPPED, Marked, join_marks
 from lakewriter.source.change_events.debezium import DebeziumPlan, plan_debezium
 from lakewriter.source.change_events.dms import DmsPlan, plan_dms
-from lakewriter.source.change_events.members import NO_EVENT, find_type
+from lakewriter.source.change_events.members import find_type
 from lakewriter.source.change_events.mongodb import DocumentPlan, is_of_documents, plan_documents
 from lakewriter.spec.change_events import ChangeEvents
 from lakewriter.spec.table_spec import TableSpec
@@ -28,10 +28,7 @@ def plan_events(schema: pa.Schema, table: TableSpec, events: ChangeEvents) -> An
     if is_of_documents(members) or is_of_documents(find_type(members, "payload")):
         return plan_documents(schema, table, events)
     columns = {column.name: read_noted_type(column) for column in table.read.learnt.columns}
-    if not columns and schema.equals(NO_EVENT):
-        # The key has no type yet.
-        columns = dict.fromkeys(table.primary_key, pa.null())
-    return plan_debezium(schema, events, table.id, columns, tuple(table.columns))
+    return plan_debezium(schema, events, table.id, columns, (*table.primary_key, *table.columns))
 
 
 def unfold_batch(plan: AnyEventPlan, marked: Marked) -> pa.RecordBatch:
