@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -226,6 +226,35 @@ class Origin(ControlObject):
     source_table: str
 
 
+class Floor(ControlObject):
+    """An order below which a table has no rows of one ``source`` table: that of a truncate, or that of the first event
+    of an epoch whose snapshot was read to its end. Its parts are whole numbers as text, since some have 38 digits. Rows
+    that come later and are below it are late ``until`` a time; None in the load that brings it."""
+
+    source: str
+    order: tuple[str, ...]
+    until: datetime | None = sparse(None)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The parts of the order."""
+        return tuple(map(int, self.order))
+
+    @classmethod
+    def join(cls, floors: Iterable["Floor"]) -> "tuple[Floor, ...]":
+        """Return the floors without those that a higher one of their source outlasts."""
+        lasting = list[Floor]()
+        for floor in sorted(floors, key=lambda one: (one.source, one.numbers, one.until or _NEVER), reverse=True):
+            if not any(
+                one.source == floor.source and (one.until or _NEVER) >= (floor.until or _NEVER) for one in lasting
+            ):
+                lasting.append(floor)
+        return tuple(reversed(lasting))
+
+
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
 class DeletedKeys(ControlObject):
     """The object that a merge has created with the keys that it deleted, and the ``earlier`` ones, the newest first. Of
     a key the first object that has it counts; none of an object's keys keeps older rows out after ``until``.
@@ -233,6 +262,8 @@ class DeletedKeys(ControlObject):
     An object of a higher ``level`` has ``FOLDED`` times as many keys. Where as many objects would have one level, a
     merge folds them into its own. So a key is written again only when so many times as many have come, and few objects
     are read.
+
+    The ``floors`` keep out older rows of any key. They are the same in whatever says which keys are deleted.
     """
 
     FOLDED: ClassVar[int] = 4
@@ -242,11 +273,12 @@ class DeletedKeys(ControlObject):
     until: datetime
     level: int = sparse(0)
     earlier: tuple["DeletedKeys", ...] = sparse(())
+    floors: tuple[Floor, ...] = sparse(())
 
     @property
     def objects(self) -> tuple["DeletedKeys", ...]:
-        """All objects, the newest first, each without the earlier ones."""
-        return (self.model_copy(update={"earlier": ()}), *self.earlier)
+        """All objects, the newest first, each without the earlier ones and the floors."""
+        return (self.model_copy(update={"earlier": (), "floors": ()}), *self.earlier)
 
     @classmethod
     def join(cls, objects: Sequence["DeletedKeys"]) -> "DeletedKeys | None":

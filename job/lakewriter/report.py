@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import ConfigDict, Field
 
-from lakewriter.control_object import ControlObject
+from lakewriter.control_object import ControlObject, sparse
 from lakewriter.errors import LakeError, SpecInvalidError
 from lakewriter.exit_codes import EXIT_RETRY
 from lakewriter.receipt import ChangedValues, Cursor, ReceiptPart, RepeatedFiles, SetAside, Verdict
@@ -128,6 +128,7 @@ class MergeCounts(Counts):
     unchanged   those that are as new as the table's row, and deletes of keys that the table does not have
     late        those that are older than the table's row
     superseded  those that a later row of the same load replaced
+    cleared     rows of the table that a truncate, or the end of a new snapshot, took out: they are beside the load's
     """
 
     field = "merged"
@@ -138,6 +139,7 @@ class MergeCounts(Counts):
     unchanged: int = 0
     late: int = 0
     superseded: int = 0
+    cleared: int = sparse(0)
 
     def __add__(self, other: "MergeCounts") -> "MergeCounts":
         return MergeCounts(**{name: getattr(self, name) + getattr(other, name) for name in MergeCounts.model_fields})
@@ -146,7 +148,8 @@ class MergeCounts(Counts):
         """Return the counts in words."""
         changed = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
         left = f"{self.unchanged:,} unchanged, {self.late:,} late, {self.superseded:,} superseded"
-        return f"rows merged: {changed}; {left}"
+        cleared = f"; {self.cleared:,} cleared by a truncate or a new snapshot" if self.cleared else ""
+        return f"rows merged: {changed}; {left}{cleared}"
 
 
 class CompactCounts(Counts):

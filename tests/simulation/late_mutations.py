@@ -51,7 +51,7 @@ LATE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "one-vector-for-each-file": Mutation(
         "the former deletion vector leaves in the snapshot that brings another one",
-        "return file.file_path in self._replaced",
+        "return file.file_path in self._removed",
         kinds="merged,deduped",
         held_by=f"{_MERGES3}test_random_merges",
     ),

@@ -88,6 +88,24 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="merged",
         held_by="tests/load/test_merged.py -k test_keys_are_deleted_as_before_where_the_delete_is_undone",
     ),
+    "floors-keep-out": Mutation(
+        "rows below a floor stay out, of the load that brings it and of later ones",
+        "return {}",
+        kinds="merged",
+        held_by="tests/iceberg/test_merge_floors.py",
+    ),
+    "floors-of-the-snapshot": Mutation(
+        "rows of the table that are below a floor go, whoever wrote them",
+        "for live in ():",
+        kinds="merged",
+        held_by="tests/iceberg/test_merge_floors.py",
+    ),
+    "whole-files-below": Mutation(
+        "a file leaves only if all of its rows are below a floor",
+        "if False:",
+        kinds="merged",
+        held_by="tests/iceberg/test_merge_floors.py",
+    ),
     "undo-behind-nobody": Mutation(
         "an undo of a merge takes nothing back that came after it",
         "if False:",
@@ -173,7 +191,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
     ),
     "epoch-outranks": Mutation(
         "events of a higher epoch are newer",
-        "return [pa.repeat(pa.scalar(0, pa.int64()), count), log, position, row]",
+        "epoch = pa.repeat(pa.scalar(0, pa.int64()), count)",
         kinds="merged",
     ),
     "undo-of-compacted": Mutation(

@@ -1,17 +1,20 @@
 """Change events become rows: recorded envelopes, each with the rows, the order and the reason that follow from it."""
 
 import json
+from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import DELETED
-from lakewriter.source.bad_rows import BAD, FIELDS, SKIPPED, Marked, join_marks, mark_schema
+from lakewriter.receipt import Floor
+from lakewriter.source.bad_rows import BAD, FIELDS, FLOOR, SKIPPED, Marked, join_marks, mark_schema
 from lakewriter.source.change_events.connect_schemas import read_row_types
 from lakewriter.source.change_events.unfolding import plan_events, unfold_batch
-from lakewriter.spec.change_events import CHANGE_ORDER, ChangeEvents
+from lakewriter.spec.change_events import CHANGE_ORDER, CHANGE_SOURCE, ChangeEvents
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
 from lakewriter.spec.table_spec import ColumnType, Mode, Read, TableSource
@@ -47,7 +50,9 @@ def unfold(given, events=None, files=None, **source):
 
 
 def describe(row, order_by):
-    mark, is_deleted = row.pop(BAD), row.pop(DELETED)
+    mark, is_deleted, _ = row.pop(BAD), row.pop(DELETED), row.pop(CHANGE_SOURCE, None)
+    if mark["column"] == FLOOR:
+        return json.loads(mark["value"])
     if mark["reason"] is not None:
         return f"skipped: {mark['reason']}" if mark["column"] == SKIPPED else f"bad: {mark['reason']}"
     order = tuple(row.pop(name) for name in order_by)
@@ -96,8 +101,7 @@ EVENTS = {
     ),
     "postgresql, t": (
         event("t", None, POSTGRESQL),
-        "bad: it truncates the table, which no load carries out: take the table's rows out, and load a new snapshot "
-        "with a higher epoch",
+        "bad: it takes rows out of the table, and which is not known: expected the table's name in source.table",
     ),
     "postgresql, m": (event("m", None, POSTGRESQL, message={"prefix": "foo", "content": "Ymfy"}), "skipped: message"),
     "postgresql, without an LSN": (
@@ -244,6 +248,84 @@ def test_an_epoch_outranks_what_is_below_it():
     (row,) = unfold([event("r", ANNE, POSTGRESQL)], ChangeEvents(form="debezium", epoch=2))
     assert row == ("upsert", ANNE, (2, 0, 1559033904863, 0))
     assert CHANGE_ORDER[0] == "_change_epoch"
+
+
+PG = POSTGRESQL | {"db": "shop", "schema": "public", "table": "users"}
+READ = PG | {"lsn": None}
+# The event in epoch 2, and what becomes of it; a floor is [source table, order]. The truncates are those of
+# postgresql.html#postgresql-truncate-events, mysql.html#mysql-truncate-events and oracle.html#oracle-truncate-events;
+# the last read of a snapshot is that of SnapshotRecord.java.
+FLOORS: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "postgresql, t": (event("t", None, PG), [["shop.public.users", "2", "1", "24023128", "0"]]),
+    "mysql, t": (
+        event("t", None, MYSQL | {"db": "shop", "table": "users", "pos": 805}),
+        [["shop.users", "2", "3", "805", "0"]],
+    ),
+    "oracle, t": (
+        event("t", None, ORACLE | {"db": "ORCLPDB1", "schema": "SHOP", "table": "USERS"}),
+        [["ORCLPDB1.SHOP.USERS", "2", "1", "2122185", str(FIRST)]],
+    ),
+    "sqlserver, 38 digits": (
+        event("t", None, SQLSERVER | {"db": "shop", "schema": "dbo", "table": "t", "event_serial_no": "9" * 38}),
+        [["shop.dbo.t", "2", "1", str(LSN), "9" * 38]],
+    ),
+    "t without its table": (
+        event("t", None, POSTGRESQL),
+        ["bad: it takes rows out of the table, and which is not known: expected the table's name in source.table"],
+    ),
+    "t without its order": (
+        event("t", None, PG | {"lsn": None}),
+        ["bad: its order is not known: expected a number in source.lsn (in source.ts_ms of a snapshot's read)"],
+    ),
+    "the snapshot's last read": (
+        event("r", ANNE, READ | {"snapshot": "last"}),
+        [("upsert", ANNE, (2, 0, 1559033904863, 0)), ["shop.public.users", "2", "0", "0", "0"]],
+    ),
+    "the last read of the table": (
+        event("r", ANNE, READ | {"snapshot": "last_in_data_collection"}),
+        [("upsert", ANNE, (2, 0, 1559033904863, 0)), ["shop.public.users", "2", "0", "0", "0"]],
+    ),
+    "another read": (event("r", ANNE, READ | {"snapshot": "first"}), [("upsert", ANNE, (2, 0, 1559033904863, 0))]),
+    "a read of an incremental snapshot": (
+        event("r", ANNE, READ | {"snapshot": "incremental"}),
+        [("upsert", ANNE, (2, 0, 1559033904863, 0))],
+    ),
+    "streamed after the snapshot": (event("c", ANNE, PG), [("upsert", ANNE, (2, 1, 24023128, 0))]),
+}
+
+
+def test_floors():
+    """All of them in one batch, as the last reads of a batch come behind its events."""
+    found = unfold([one for one, _ in FLOORS.values()], ChangeEvents(form="debezium", epoch=2))
+    shown = [[one["source"], *one["order"]] if isinstance(one, dict) else one for one in found]
+    rows, ends = shown[: len(FLOORS)], shown[len(FLOORS) :]
+    assert rows == [results[0] for _, results in FLOORS.values()]
+    assert ends == [floor for _, results in FLOORS.values() for floor in results[1:]]
+
+
+def test_the_first_snapshot_takes_no_rows_out():
+    ends = event("r", ANNE, READ | {"snapshot": "last"})
+    assert unfold([ends]) == [("upsert", ANNE, (0, 0, 1559033904863, 0))]
+
+
+def test_no_floor_where_deleted_rows_stay():
+    events = ChangeEvents(form="debezium", epoch=1)
+    given = [event("t", None, PG), event("r", ANNE, READ | {"snapshot": "last"})]
+    bad, row = unfold(given, events, keep_deleted=True)
+    assert bad.startswith("bad: it truncates the table, whose deleted rows stay by keep_deleted: true")
+    assert row == ("upsert", ANNE, (1, 0, 1559033904863, 0))
+
+
+def test_the_highest_floor_of_each_source():
+    def floor(source, *order, until=None):
+        return Floor(source=source, order=tuple(map(str, order)), until=until)
+
+    early, late = datetime(2026, 1, 5, tzinfo=UTC), datetime(2026, 1, 6, tzinfo=UTC)
+    assert Floor.join([floor("a", 0, 9), floor("a", 0, 10), floor("b", 0, 1)]) == (floor("a", 0, 10), floor("b", 0, 1))
+    # A lower one counts where it lasts longer.
+    kept = (floor("a", 0, 9, until=late), floor("a", 0, 10, until=early))
+    assert Floor.join(kept) == Floor.join(reversed(kept)) == kept
+    assert Floor.join([*kept, floor("a", 1, 0, until=late)]) == (floor("a", 1, 0, until=late),)
 
 
 def test_a_bad_event_is_kept_whole():

@@ -12,7 +12,7 @@ from lakewriter.naming import DELETED
 from lakewriter.source.bad_rows import BAD, SKIPPED
 from lakewriter.source.request import RowsRequest
 from lakewriter.source.table_frames import Loaded, unfold_events
-from lakewriter.spec.change_events import CHANGE_ORDER, ChangeEvents
+from lakewriter.spec.change_events import CHANGE_ORDER, CHANGE_SOURCE, ChangeEvents
 from lakewriter.spec.table_spec import ColumnType, Read
 from tests.source.test_change_events import make_table
 
@@ -60,7 +60,7 @@ def unfold(spark):
 
 
 def describe(row: dict[str, Any]) -> object:
-    mark, is_deleted = row.pop(BAD), row.pop(DELETED)
+    mark, is_deleted, _ = row.pop(BAD), row.pop(DELETED), row.pop(CHANGE_SOURCE)
     order = tuple(int(value) for name in CHANGE_ORDER if (value := row.pop(name)) is not None)
     if mark["reason"] is not None:
         return mark["reason"] if mark["column"] == SKIPPED else (mark["reason"], mark["value"])

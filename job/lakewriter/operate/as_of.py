@@ -75,9 +75,9 @@ def _find_refresh(table: TableLoads, last: TableReport, job_id: str) -> AsOf:
 
 
 def _find_snapshot(table: TableLoads, loads: Sequence[TableReport], clients: Clients) -> AsOf | None:
-    """Return the snapshot of the last load with files: a load without files has none."""
+    """Return the snapshot of the last load that has changed rows: one without files may have made none."""
     for load in reversed(loads):
-        if not load.files:
+        if not load.files and not (load.merged and load.merged.cleared):
             continue
         intent = table.control.find_intent(load.job_id, load.attempt)
         snapshot = open_iceberg_writer(intent, clients).find_snapshot_id(intent) if intent is not None else None

@@ -136,7 +136,7 @@ class UndoPlanner:
         self._require_changeable(intent)
         if isinstance(load, Refresh):
             plan = self._plan_switch(plan, load.switch)
-        elif intent.files and isinstance(load, Merge):
+        elif intent.changes_rows and isinstance(load, Merge):
             plan = self._plan_parent(plan)
         elif intent.files and intent.catalog.keeps_versions:
             plan = self._plan_snapshot(plan)

@@ -19,6 +19,7 @@ from lakewriter.receipt import (
     Batch,
     Cursor,
     DeletedKeys,
+    Floor,
     GivenName,
     InferredColumn,
     InferredType,
@@ -159,6 +160,11 @@ class Intent(ControlObject):
     def rows(self) -> int:
         """Rows of all files."""
         return self.files.totals.rows
+
+    @property
+    def changes_rows(self) -> bool:
+        """True if readers may see other rows after it, so that it needs a snapshot of its own."""
+        return bool(self.files)
 
     @property
     def is_numbered(self) -> bool:
@@ -331,6 +337,11 @@ class Load(Staged):
         )
 
     @property
+    def changes_rows(self) -> bool:
+        """See ``Intent``: a load without rows may bring a floor."""
+        return super().changes_rows or (self.merge is not None and bool(self.merge.floors))
+
+    @property
     def taken(self) -> tuple[Removal, ...]:
         """See ``Intent``."""
         return self.quarantine.takes if self.quarantine is not None else ()
@@ -371,9 +382,14 @@ class Load(Staged):
         if merge is None or merge.deleted_keys is None:
             return None
         until = self.started + timedelta(seconds=merge.deleted_seconds)
-        earlier = self.deleted_objects[merge.deleted_folds :]
+        brought = (floor.model_copy(update={"until": until}) for floor in merge.floors)
         return DeletedKeys(
-            job_id=self.job_id, key=merge.deleted_keys, until=until, level=merge.deleted_level, earlier=earlier
+            job_id=self.job_id,
+            key=merge.deleted_keys,
+            until=until,
+            level=merge.deleted_level,
+            earlier=self.deleted_objects[merge.deleted_folds :],
+            floors=Floor.join([*brought, *merge.floors_before]),
         )
 
     def read_deleted(self, key: str) -> bytes:

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from lakewriter.control_object import ControlObject, sparse
-from lakewriter.receipt import DeletedKeys, Receipt, ReceiptPart
+from lakewriter.receipt import DeletedKeys, Floor, Receipt, ReceiptPart
 from lakewriter.records.actions import FilesAction, GlueAction
 from lakewriter.records.sync_records import SourceState
 from lakewriter.spec.access import Access
@@ -115,6 +115,9 @@ class MergeIntent(ControlObject):
                      are in the order of the files that they were read from: then the last one stays
     wins_ties        whether a row of the load replaces the table's of the same key and order, as one does that was
                      read again to correct it
+    floors           the floors that the load brings: rows of the table below them go
+    floors_before    those of the loads before it that still keep older rows out
+    source           the column with a row's source table; None where there are no floors
     """
 
     keys: tuple[str, ...]
@@ -128,6 +131,9 @@ class MergeIntent(ControlObject):
     deleted_level: int = sparse(0)
     compared: tuple[str, ...] | None = sparse(None)
     wins_ties: bool = sparse(False)
+    floors: tuple[Floor, ...] = sparse(())
+    floors_before: tuple[Floor, ...] = sparse(())
+    source: str | None = sparse(None)
 
 
 class CompactedGroup(ControlObject):

@@ -12,7 +12,7 @@ from lakewriter.commit.pipeline import Pipeline
 from lakewriter.expect.repeated_keys import RepeatedKeys
 from lakewriter.expect.watching import Watched
 from lakewriter.lineage.follower import Follower
-from lakewriter.receipt import GivenName, InferredType, Receipt, RepeatedFiles, SetAside, Violations
+from lakewriter.receipt import Floor, GivenName, InferredType, Receipt, RepeatedFiles, SetAside, Violations
 from lakewriter.receipts.parts import Receipts
 from lakewriter.records.actions import CatalogAction
 from lakewriter.records.sync_records import SyncIntent
@@ -155,7 +155,7 @@ class StagedUploads:
 class Staged:
     """The result of staging. ``seconds`` begin when the feed is open; ``repeated`` are rows that are not unique,
     ``keys`` those with the primary key of another, ``quarantined`` the receipts of files with bad rows.
-    ``is_as_listed`` says that only listed files were read."""
+    ``is_as_listed`` says that only listed files were read, ``floors`` are those among the rows."""
 
     planned: Planned
     action: CatalogAction
@@ -166,3 +166,4 @@ class Staged:
     repeated: Mapping[str, Violations] = field(default_factory=dict)
     keys: RepeatedKeys | None = None
     is_as_listed: bool = True
+    floors: tuple[Floor, ...] = ()

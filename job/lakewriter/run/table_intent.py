@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from lakewriter.commit.at_once import call_all
 from lakewriter.control_object import CHANGES, INFERRED, MERGED, QUARANTINED, RECEIPT_PARTS, SYNC_STATE
+from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.receipt import Absent, Cursor, DeletedKeys, Verdict
 from lakewriter.receipts.parts import Receipts
 from lakewriter.records import changes
@@ -22,6 +23,7 @@ from lakewriter.shape.cursor import choose_higher, describe_future
 from lakewriter.shape.flatten_plan import FlattenPlan
 from lakewriter.shape.table import ShapePlan
 from lakewriter.source.text_order import require_sorted_orders
+from lakewriter.spec.change_events import CHANGE_SOURCE
 from lakewriter.spec.layout import ObjectNames
 from lakewriter.spec.specification import Spec, Tracking
 from lakewriter.spec.streamable import note_stream_options
@@ -48,7 +50,7 @@ def build_intent(load: Load, table: TableSpec, began: TableState, staged: Staged
         SYNC_STATE: source is not None and source.record is not None,
     }
     require_sorted_orders(table, receipts.totals.orders, is_loaded=bool(began.committed), is_made=True)
-    merge = _plan_merge(load, table, began, staged, replaces=replaces) if receipts else None
+    merge = _plan_merge(load, table, began, staged, replaces=replaces) if receipts or staged.floors else None
     kind: type[changes.Load] = changes.Load if merge is None else changes.Merge
     of_kind: dict[str, Any] = {} if merge is None else {"merge": merge}
     if refreshes:
@@ -201,6 +203,7 @@ def _plan_merge(
         # Rule later-record-stays
         # Records of one cursor come in the order in which their source has changed them.
         wins_ties=table.between is not None or table.stream is not None,
+        **_plan_floors(load, table, began, staged, replaces=replaces),
     )
     if not table.marks_deleted or table.keep_deleted or not table.deleted_seconds:
         return merge
@@ -216,6 +219,24 @@ def _plan_merge(
         "deleted_level": level,
     }
     return merge.model_copy(update=noted)
+
+
+def _plan_floors(load: Load, table: TableSpec, began: TableState, staged: Staged, *, replaces: bool) -> dict[str, Any]:
+    """Return the floors of a merge, and the column by which they find their rows."""
+    started, keys = load.attempt.started, None if replaces else began.deleted_keys
+    before = tuple(
+        floor for floor in (keys.floors if keys is not None else ()) if floor.until and floor.until > started
+    )
+    if not (staged.floors or before):
+        return {}
+    columns = staged.planned.shape.columns if isinstance(staged.planned.shape, ShapePlan) else ()
+    source = next((column.name for column in columns if column.source == CHANGE_SOURCE), None)
+    if source is None:
+        raise SchemaIncompatibleError(
+            f"table {table.id!r} has no column {CHANGE_SOURCE!r}, and its events take rows of one source table out.",
+            remedy="Add it to the table as a column of text, or load the events into a new table.",
+        )
+    return {"floors": staged.floors, "floors_before": before, "source": source}
 
 
 def _list_deleted(load: Load, table: TableSpec, began: TableState) -> list[DeletedKeys]:

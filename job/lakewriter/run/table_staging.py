@@ -211,7 +211,7 @@ def conclude_staging(
     # By the clock of the host: another process may have opened the feed.
     seconds = max((datetime.now(UTC) - planned.opened).total_seconds(), 0.0)
     keys = add_keys(returned.keys)
-    return Staged(planned, action, receipts, seconds, returned.set_aside, bad_rows, keys=keys)
+    return Staged(planned, action, receipts, seconds, returned.set_aside, bad_rows, keys=keys, floors=returned.floors)
 
 
 def _name_parts(load: Load, table: TableSpec) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lakewriter.receipt import Absent
+from lakewriter.receipt import Absent, Floor
 
 BAD: Final = "__lakewriter_bad"
 """The last column of a batch that may have bad rows. It holds the offset at which a row begins, if the reader gives it,
@@ -15,6 +16,8 @@ and the reason, which is null for good rows. ``row`` is the whole row as JSON if
 is named and several values do not fit, ``row`` holds the texts of all of them by column."""
 SKIPPED: Final = "__lakewriter_skipped"
 """The ``column`` of a mark whose row is not a row of the table: its ``reason`` says what it is, and it is counted."""
+FLOOR: Final = "__lakewriter_floor"
+"""The ``column`` of a mark that is no row either: its ``value`` is a floor of the table's rows, as JSON."""
 KEEP_APART: Final = "on_bad_row: {action: quarantine, at_most: 0.01}"
 """The advice to keep bad rows apart: without ``at_most`` the load still fails above one row in a thousand."""
 CHECKS: Final = "__lakewriter_checks"
@@ -80,6 +83,16 @@ class Marked:
         """Return a batch with other columns for the same rows, with the marks and notes of this one."""
         schema = pa.schema([*fields, BAD_FIELD], metadata=self.batch.schema.metadata)
         return pa.RecordBatch.from_arrays([*columns, self.marks], schema=schema)
+
+
+def keep_floors(batches: Iterator[pa.RecordBatch], floors: list[Floor]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches, and keep the highest floor of each source table in ``floors``."""
+    for batch in batches:
+        if BAD in batch.schema.names:
+            column, value = (pc.struct_field(batch.column(BAD), name) for name in ("column", "value"))
+            texts = value.filter(pc.fill_null(pc.equal(column, FLOOR), False)).to_pylist()
+            floors[:] = Floor.join([*floors, *map(Floor.model_validate_json, texts)])
+        yield batch
 
 
 def note_cut(schema: pa.Schema, cut: Mapping[str, int]) -> pa.Schema:

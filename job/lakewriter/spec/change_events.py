@@ -8,6 +8,8 @@ UNAVAILABLE: Final = "__debezium_unavailable_value"
 """Debezium's ``unavailable.value.placeholder`` where its connector sets no other."""
 CHANGE_ORDER: Final = ("_change_epoch", "_change_log", "_change_position", "_change_row")
 """The columns by which Debezium's events are ordered: each decides where those before it are equal."""
+CHANGE_SOURCE: Final = "_change_source"
+"""The column beside them with the table that an event is of: a truncate is one of its rows alone."""
 _ORDERED_BY: Final = {"debezium": CHANGE_ORDER, "dms": ()}
 
 

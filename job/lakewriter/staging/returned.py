@@ -10,7 +10,7 @@ from typing import Final
 
 from lakewriter.aws import BotoCoreError, ClientError, Clients, explain, read_status
 from lakewriter.expect.repeated_keys import TaskKeys
-from lakewriter.receipt import Receipt, ReceiptPart, SetAside
+from lakewriter.receipt import Floor, Receipt, ReceiptPart, SetAside
 from lakewriter.receipts import parts as receipt_parts
 from lakewriter.receipts.parts import PartWriter, Read, Receipts, ReceiptTexts, Write
 
@@ -122,10 +122,16 @@ def dump_keys(keys: TaskKeys) -> str:
     return json.dumps({"keys": keys.model_dump(mode="json")})
 
 
+def dump_floors(floors: Sequence[Floor]) -> str:
+    """Return as text the floors that were among the rows of a task, which may have had no others."""
+    return json.dumps({"floors": [floor.model_dump(mode="json") for floor in floors]})
+
+
 @dataclass(frozen=True)
 class Returned:
     """The answers of all tasks of a table: ``stages`` are Spark's ids of those that wrote files, ``quarantined``
-    the receipts of files with bad rows, ``keys`` what was seen of primary keys."""
+    the receipts of files with bad rows, ``keys`` what was seen of primary keys, ``floors`` the highest one of each
+    source table."""
 
     texts: ReceiptTexts
     parts: tuple[ReceiptPart, ...]
@@ -133,6 +139,7 @@ class Returned:
     stages: frozenset[int | None]
     quarantined: ReceiptTexts
     keys: tuple[TaskKeys, ...] = ()
+    floors: tuple[Floor, ...] = ()
 
     def open(self, read: Read) -> Receipts:
         """Return the receipts, those of the parts read by ``read``."""
@@ -142,10 +149,13 @@ class Returned:
     def parse(cls, outputs: Sequence[str]) -> "Returned":
         """Parse what the tasks have yielded."""
         texts, parts, aside, stages = list[str](), list[ReceiptPart](), list[SetAside](), set[int | None]()
-        quarantined, keys = list[str](), list[TaskKeys]()
+        quarantined, keys, floors = list[str](), list[TaskKeys](), list[Floor]()
         for output in map(json.loads, outputs):
             if "keys" in output:
                 keys.append(TaskKeys.model_validate(output["keys"]))
+                continue
+            if "floors" in output:
+                floors += map(Floor.model_validate, output["floors"])
                 continue
             if "set_aside" in output:
                 aside.append(SetAside.model_validate(output["set_aside"]))
@@ -158,4 +168,5 @@ class Returned:
             else:
                 texts.append(json.dumps(output["receipt"]))
         whole = SetAside.of(aside)
-        return cls(ReceiptTexts(texts), tuple(parts), whole, frozenset(stages), ReceiptTexts(quarantined), tuple(keys))
+        staged = ReceiptTexts(texts), tuple(parts), whole, frozenset(stages), ReceiptTexts(quarantined)
+        return cls(*staged, tuple(keys), Floor.join(floors))

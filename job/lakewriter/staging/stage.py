@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 
 from lakewriter.aws import get_shared_clients
 from lakewriter.expect.repeated_keys import KeyCounter
+from lakewriter.receipt import Floor
+from lakewriter.source.bad_rows import keep_floors
 from lakewriter.source.request import Feed
 from lakewriter.source.spark_jobs import settle_worker
 from lakewriter.spec.quarantine_names import QuarantineNames
 from lakewriter.staging.quarantine import QuarantinePlan, QuarantineWriter
-from lakewriter.staging.returned import Packer, Returned, dump_keys, dump_set_aside, make_object_writer
+from lakewriter.staging.returned import Packer, Returned, dump_floors, dump_keys, dump_set_aside, make_object_writer
 from lakewriter.staging.tally import DatagramListener, Staged, Tally, TaskTally, Teller
 from lakewriter.staging.task import TaskPlan, write_partition
 
@@ -88,7 +90,10 @@ def run_task(plan: TaskPlan, teller: Teller | None, partition: int, batches: Ite
     packer = Packer(plan.spill, write, attempt=attempt, stage=number, tell=tally.add_file if tally else None)
     keys = KeyCounter(plan.watched.counted, plan.partition_count) if plan.watched.counted else None
     rows = tally.count(batches) if tally else batches
-    yield from write_partition(plan, partition, rows, packer.pack, bad=bad, keys=keys)
+    floors = list[Floor]()
+    yield from write_partition(plan, partition, keep_floors(rows, floors), packer.pack, bad=bad, keys=keys)
+    if floors:
+        yield dump_floors(floors)
     if keys is not None and (seen := keys.finish()) is not None:
         yield dump_keys(seen)
     if bad is not None and (aside := bad.close()) is not None:

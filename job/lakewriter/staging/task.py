@@ -28,7 +28,7 @@ from lakewriter.receipt import Absent, FileFacts, Receipt
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
 from lakewriter.shape.table import ORDINAL_FIELD, Shaped, ShapePlan
-from lakewriter.source.bad_rows import SKIPPED, read_absent, read_blank_lines, read_cut
+from lakewriter.source.bad_rows import FLOOR, SKIPPED, read_absent, read_blank_lines, read_cut
 from lakewriter.source.files.file_source import make_bad_row_error
 from lakewriter.spec.access import Access
 from lakewriter.spec.encodings import FileEncoding
@@ -182,14 +182,16 @@ class _PartitionWriter:
             raise self._make_changed_error(counted, str(seen))
 
     def _leave_skipped_out(self, rows: Rows) -> Rows:
-        """Count the events that are no rows of the table, and return the others."""
+        """Count the events that are no rows of the table, and return the others without floors."""
         if rows.marks is None:
             return rows
-        is_skipped = pc.fill_null(pc.equal(pc.struct_field(rows.marks, "column"), SKIPPED), False)
-        if not pc.any(is_skipped).as_py():
+        column = pc.struct_field(rows.marks, "column")
+        is_skipped, is_floor = (pc.fill_null(pc.equal(column, mark), False) for mark in (SKIPPED, FLOOR))
+        is_row = pc.invert(pc.or_(is_skipped, is_floor))
+        if pc.all(is_row).as_py():
             return rows
         self._skipped.update(pc.struct_field(rows.marks, "reason").filter(is_skipped).to_pylist())
-        return rows.take(pc.indices_nonzero(pc.invert(is_skipped)))
+        return rows.take(pc.indices_nonzero(is_row))
 
     def _require_good(self, marks: pa.Array) -> None:
         """Raise the first bad row's error: those of events are marked also where a table sets none aside."""

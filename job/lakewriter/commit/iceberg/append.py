@@ -117,7 +117,7 @@ class IcebergTables:
             # Rule iceberg-property
             return _count_committed(_require_same_table(seen, intent), intent) >= number
 
-        if intent.files or not isinstance(effects.work, MergeIntent | None) or effects.replaces != "nothing":
+        if intent.changes_rows or not isinstance(effects.work, MergeIntent | None) or effects.replaces != "nothing":
             # Rule iceberg-property/2
             table = self._table.change(table, done, lambda seen: commit(seen, intent, effects, number))
         # Before anything is published or deleted beside the table.
@@ -323,14 +323,14 @@ def _add_files(table: Table, intent: Intent, effects: Effects, number: int, merg
     with drop_history(table).transaction() as transaction:
         transaction.set_properties({name_count_property(intent.pipeline): str(number)})
         rename_columns(transaction, _require_iceberg(intent).renamed)
-        if not intent.files and (not is_replacement or replaced is not None):
+        if not intent.changes_rows and (not is_replacement or replaced is not None):
             # A refresh without rows, of a table without a snapshot, or one that replaces no partition.
             return
 
         def make_files() -> Iterator[DataFile]:
             return make_data_files(intent.files, schema, table.spec())
 
-        if merge is not None and intent.files:
+        if merge is not None and intent.changes_rows:
             merge.commit(table, transaction, intent.load, schema, make_files, summary, replaces=is_replacement)
         elif replaced is not None:
             StreamedPartitions(transaction, table.io, make_files, summary, replaced).commit()

@@ -19,6 +19,7 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     explain_absence,
     is_refresh,
     is_same_table,
+    read_counts,
     read_load,
     read_undone,
     walk_ancestors,
@@ -27,6 +28,7 @@ from lakewriter.commit.mismatch import Comparison, Kind, Mismatch
 from lakewriter.errors import LoadGoneError, SchemaIncompatibleError
 from lakewriter.records.actions import IcebergAction
 from lakewriter.records.changes import Intent
+from lakewriter.report import MergeCounts
 
 
 class LoadComparison:
@@ -42,7 +44,7 @@ class LoadComparison:
     def compare(self, load: Callable[[], Table | None]) -> Comparison:
         """List everything that differs between the load and the table that ``load`` returns; every step is taken,
         whatever the one before it found."""
-        if self._intent.files:
+        if self._intent.changes_rows:
             with self._note_damage():
                 self._compare_table(load())
         return Comparison(tuple(self._mismatches), tuple(self._notes), frozenset(self._replaced))
@@ -135,6 +137,8 @@ class LoadComparison:
         elif (undone := read_undone(snapshot)) is not None:
             # The file of a compaction has rows of several loads.
             self._notes.append(f"{location} was taken out, or written again without rows of load {undone!r}, by {by}")
+        elif isinstance(counts := read_counts(snapshot, "merge"), MergeCounts) and counts.cleared:
+            self._notes.append(f"{location} went with a truncate, or a new snapshot of its source, by {by}")
         elif _is_rewrite(snapshot):
             self._notes.append(f"{location} was rewritten into other files by {by}, with as many rows")
         else:

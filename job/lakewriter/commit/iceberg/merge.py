@@ -32,6 +32,7 @@ from lakewriter.commit.iceberg.deletion_vectors import (
     write_vectors,
 )
 from lakewriter.commit.iceberg.manifests import StreamedAppend, read_live_entries, read_manifests
+from lakewriter.commit.iceberg.merge_floors import Cleared, Floors, drop_positions, join_gone
 from lakewriter.commit.iceberg.merge_keys import AppliedDeletes, RowReader, rank_alike
 from lakewriter.commit.iceberg.merge_rows import MergeRows, Part
 from lakewriter.commit.iceberg.merge_snapshot import StreamedMerge, write_position_deletes
@@ -60,11 +61,13 @@ LOWEST: Final = 2
 class _Judgment:
     """``gone`` has the positions in each data file that readers do not see after the merge. ``moved`` has those rows of
     the load's files, of format version 3, that take the place of others, with the ids of these; they are among
-    ``gone``, since they are written again."""
+    ``gone``, since they are written again. ``removed`` are the locations of files, of data and of deletes,
+    that leave the table."""
 
     gone: list[tuple[LiveFile, pa.Array]]
     moved: list[tuple[DataFile, pa.Array, pa.Array]]
     counts: MergeCounts
+    removed: frozenset[str]
 
 
 class KeyMerge:
@@ -73,7 +76,8 @@ class KeyMerge:
     def __init__(self, intent: Load, merge: MergeIntent, lasting: LastingObjects) -> None:
         self._merge, self._intent, self._lasting = merge, intent, lasting
         self._rows: MergeRows | None = None
-        self._gone = AppliedDeletes()
+        self._gone, self._floors = AppliedDeletes(), Floors(merge)
+        self._below: Mapping[int, pa.Array] = {}
         self._schema_id: int | None = None
 
     def commit(
@@ -92,7 +96,7 @@ class KeyMerge:
         # Rule judged-on-its-snapshot
         judgment = self._judge(table, schema, list(make_files()), replaces=replaces)
         summary |= note_counts(judgment.counts)
-        if not judgment.gone and not replaces:
+        if not judgment.gone and not judgment.removed and not replaces:
             StreamedAppend(transaction, table.io, make_files, summary).commit()
             return
 
@@ -109,7 +113,7 @@ class KeyMerge:
             # Rule position-deletes-leave
             replaced = [] if replaces else list_position_deletes(table)
             if replaced:
-                vectors += self._convert(table, {file.file_path for file, _ in gone})
+                vectors += self._convert(table, {file.file_path for file, _ in gone} | judgment.removed)
             deletes = write_vectors(table, vectors, make_name(DELETES, "puffin")) if vectors else []
         StreamedMerge(
             transaction,
@@ -117,7 +121,7 @@ class KeyMerge:
             lambda: chain(make_files(), moved),
             summary,
             deletes,
-            replaced,
+            [*replaced, *judgment.removed],
             replaces=replaces,
         ).commit()
 
@@ -139,15 +143,20 @@ class KeyMerge:
         """Judge the rows of the load's ``files``, which have this schema."""
         require_mergeable(table)
         reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
-        rows = self._read_loaded(table, reader, files)
+        rows = self._read_loaded(table, schema, reader, files)
+        cleared = Cleared() if replaces else self._floors.clear(table, schema, self._gone)
         # Rule replacing-rows-alone
         sees_none = replaces or not len(rows.extremes)
         there = () if sees_none else plan_files(table, reader.make_filter(rows.extremes))
+        there = tuple(live for live in there if live.file.file_path not in cleared.paths)
         rows.read_stored(live.file for live in there)
         every = dict(enumerate(map(LiveFile, files))) | {rows.numbers[live.file.file_path]: live for live in there}
         counts, replaced, gone = MergeCounts(), list[pa.Table](), defaultdict[int, list[pa.Array]](list)
+        for number, positions in self._below.items():
+            gone[number].append(positions)
+            counts += MergeCounts(late=len(positions))
         for part in rows.parts:
-            judged = self._judge_part(table, reader, rows, part, every)
+            judged = self._judge_part(table, reader, rows, part, every, cleared)
             counts += judged.counts
             for file, of_file in _split_by_file(judged.gone):
                 gone[file] += of_file[POSITION].chunks
@@ -157,16 +166,24 @@ class KeyMerge:
         moved = list(_find_moved(table, pa.concat_tables(replaced), every)) if replaced else []
         for file, positions, _ in moved:
             gone[file].append(positions)
+        by_file = [(every[file], pa.concat_arrays(gone.pop(file))) for file in sorted(gone)]
         return _Judgment(
-            [(every[file], pa.concat_arrays(gone.pop(file))) for file in sorted(gone)],
+            join_gone(by_file, cleared.parts),
             [(every[file].file, positions, ids) for file, positions, ids in moved],
-            counts,
+            counts + MergeCounts(cleared=cleared.rows),
+            cleared.paths | cleared.deletes,
         )
 
     def _judge_part(
-        self, table: Table, reader: RowReader, rows: MergeRows, part: Part, every: Mapping[int, LiveFile]
+        self,
+        table: Table,
+        reader: RowReader,
+        rows: MergeRows,
+        part: Part,
+        every: Mapping[int, LiveFile],
+        cleared: Cleared,
     ) -> Judged:
-        stored = self._drop_gone(table, part.stored.read(rows.stored_schema), every)
+        stored = self._drop_gone(table, part.stored.read(rows.stored_schema), every, cleared)
         # Rule deleted-keys-keep-out
         stored = pa.concat_tables([stored, self._read_deleted_before(reader, rows, part)])
         return judge(
@@ -177,17 +194,20 @@ class KeyMerge:
             wins_ties=self._merge.wins_ties,
         )
 
-    def _drop_gone(self, table: Table, rows: pa.Table, every: Mapping[int, LiveFile]) -> pa.Table:
-        """Return those rows of the table, by file and position, that its current snapshot has."""
+    def _drop_gone(self, table: Table, rows: pa.Table, every: Mapping[int, LiveFile], cleared: Cleared) -> pa.Table:
+        """Return those rows of the table, by file and position, that its current snapshot has and that no floor
+        clears."""
         numbers, is_there = rows[FILE].to_numpy(), np.full(len(rows), False)
         for number in np.unique(numbers).tolist():
             if number not in every:
                 continue
             start, end = np.searchsorted(numbers, [number, number + 1]).tolist()
             is_there[start:end] = True
+            below = cleared.positions.get(every[number].file.file_path)
             # Rule deletes-of-the-snapshot
-            if every[number].deletes:
+            if every[number].deletes or below is not None:
                 gone = self._gone.find(table.io, every[number])
+                gone = gone if below is None else pa.concat_arrays([gone, below])
                 is_there[start:end] = pc.invert(pc.is_in(rows[POSITION].slice(start, end - start), value_set=gone))
         return rows if is_there.all() else rows.filter(pa.array(is_there))
 
@@ -198,18 +218,19 @@ class KeyMerge:
         # Rule files-in-their-order
         return sorted(files, key=lambda file: order[file.file_path])
 
-    def _read_loaded(self, table: Table, reader: RowReader, files: list[DataFile]) -> MergeRows:
-        """Return the rows of the load that have a key."""
+    def _read_loaded(self, table: Table, schema: Schema, reader: RowReader, files: list[DataFile]) -> MergeRows:
+        """Return the rows of the load that have a key and are not below a floor."""
         if self._rows is None or self._schema_id != table.schema().schema_id:
             # Columns may have wider types by now.
             self._schema_id = table.schema().schema_id
+            self._below = self._floors.find_loaded(table, schema, files)
             rows = MergeRows(reader, len(files), sum(file.record_count for file in files))
             compared = self._merge.compared
 
             def rank(of_part: pa.Table) -> pa.Table:
                 return of_part if compared is None else rank_alike(of_part, reader, files, compared)
 
-            rows.fill(_read_files(reader, files), rank)
+            rows.fill(_read_files(reader, files, self._below), rank)
             self._rows = rows
         return self._rows
 
@@ -233,7 +254,7 @@ class KeyMerge:
         rows that are older than the table's are included, and change nothing.
         """
         reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
-        rows = self._read_loaded(table, reader, files)
+        rows = self._read_loaded(table, schema, reader, files)
         changed = pa.concat_tables([self._find_changed(reader, rows, part) for part in rows.parts])
         until = self._intent.started + timedelta(seconds=self._merge.deleted_seconds)
         changed = changed.append_column(UNTIL, pa.repeat(pa.scalar(until, UNTIL_TYPE), len(changed)))
@@ -253,10 +274,11 @@ class KeyMerge:
         return loaded.filter(pa.array(newest & (loaded[DELETED].to_numpy() | was_deleted[keys])))
 
 
-def _read_files(reader: RowReader, files: Iterable[DataFile]) -> Iterator[pa.Table]:
-    """Yield the rows of the load's files that have a key, with the file's number."""
+def _read_files(reader: RowReader, files: Iterable[DataFile], below: Mapping[int, pa.Array]) -> Iterator[pa.Table]:
+    """Yield the rows of the load's files that have a key, with the file's number; not those ``below`` a floor."""
     for number, file in enumerate(files):
         for rows in reader.read(file):
+            rows = drop_positions(rows, below.get(number))
             for key in reader.keys:
                 if rows[key].null_count:
                     rows = rows.filter(pc.is_valid(rows[key]))

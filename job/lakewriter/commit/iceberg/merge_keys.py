@@ -247,6 +247,11 @@ class AppliedDeletes:
     def __init__(self) -> None:
         self._read: dict[tuple[str, str | None], dict[str, pa.Array]] = {}
 
+    def is_of(self, file: DataFile, paths: Collection[str]) -> bool:
+        """Return whether a file with deletes that was read names no data files but those at ``paths``."""
+        named = self._read.get((file.file_path, None))
+        return named is not None and named.keys() <= set(paths)
+
     def find(self, io: Any, live: LiveFile) -> pa.Array:
         """Return the positions in a data file that the files with deletes name that apply to it."""
         path, positions = live.file.file_path, [pa.array([], pa.int64())]

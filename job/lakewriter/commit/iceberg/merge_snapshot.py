@@ -81,8 +81,8 @@ def _write_group(
 class StreamedMerge(StreamedReplacement):
     """Appends data files and files with deletes in one snapshot; a manifest has the deletes of one partition spec.
 
-    Where ``deletes`` are vectors, those that the data files had before leave with the deletes at ``replaced``. A merge
-    that ``replaces`` the table's files takes all out.
+    Where ``deletes`` are vectors, those that the data files had before leave. So do the files at ``removed``, of data
+    and of deletes, with the vectors of these data files. A merge that ``replaces`` the table's files takes all out.
 
     Manifests of deletes are merged like those of data: the library would leave one more for each snapshot.
     """
@@ -96,24 +96,26 @@ class StreamedMerge(StreamedReplacement):
         files: Callable[[], Iterator[DataFile]],
         properties: dict[str, str],
         deletes: Sequence[DataFile],
-        replaced: Collection[str] = (),
+        removed: Collection[str] = (),
         *,
         replaces: bool = False,
     ) -> None:
         super().__init__(transaction, io, files, properties)
-        self._deletes, self._replaced, self._replaces = deletes, frozenset(replaced), replaces
+        self._deletes, self._removed, self._replaces = deletes, frozenset(removed), replaces
         self._vectored = {path for path in map(find_deleted_from, deletes) if path is not None}
 
     def _write_added(self) -> list[ManifestFile]:
         return [*super()._write_added(), *self._write_deletes()]
 
     def _may_remove_from(self, manifest: ManifestFile) -> bool:
-        return self._replaces or (bool(self._vectored) and manifest.content == ManifestContent.DELETES)
+        has_vectors = manifest.content == ManifestContent.DELETES and bool(self._vectored)
+        return self._replaces or bool(self._removed) or has_vectors
 
     def _removes(self, entry: ManifestEntry) -> bool:
         file = entry.data_file
+        of = find_deleted_from(file)
         # Rule one-vector-for-each-file
-        return self._replaces or find_deleted_from(file) in self._vectored or file.file_path in self._replaced
+        return self._replaces or of in self._vectored or not self._removed.isdisjoint({file.file_path, of})
 
     def _write_deletes(self) -> Iterator[ManifestFile]:
         metadata, by_spec = self._transaction.table_metadata, defaultdict[int, list[ManifestEntry]](list)

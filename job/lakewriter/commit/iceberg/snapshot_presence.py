@@ -49,7 +49,7 @@ _SOURCE: Final = "source-snapshot-id"
 
 def explain_absence(table: Table | None, intent: Intent) -> str | None:
     """Say why readers do not see a committed load; None where they see it, or the table cannot show it."""
-    if not intent.files:
+    if not intent.changes_rows:
         return None
     if table is None:
         return "the table is gone from the catalog"

@@ -15,6 +15,7 @@ import pyarrow.types as pt
 from lakewriter.cast.log_positions import read_server_lsn
 from lakewriter.column_types import name_type
 from lakewriter.errors import SpecInvalidError
+from lakewriter.source.change_events.floors import find_floors, name_sources
 from lakewriter.source.change_events.members import (
     WHOLE,
     Reasons,
@@ -29,10 +30,11 @@ from lakewriter.source.change_events.members import (
     read_texts,
     read_whole,
 )
-from lakewriter.spec.change_events import CHANGE_ORDER, ChangeEvents
+from lakewriter.spec.change_events import CHANGE_ORDER, CHANGE_SOURCE, ChangeEvents
 
-ORDER_FIELDS: Final = tuple(
-    pa.field(name, kind) for name, kind in zip(CHANGE_ORDER, (pa.int64(), pa.int64(), WHOLE, WHOLE), strict=True)
+ORDER_FIELDS: Final = (
+    *(pa.field(name, kind) for name, kind in zip(CHANGE_ORDER, (pa.int64(), pa.int64(), WHOLE, WHOLE), strict=True)),
+    pa.field(CHANGE_SOURCE, pa.string()),
 )
 PAYLOAD: Final = "payload"
 _SCHEMA: Final = "schema"
@@ -41,10 +43,6 @@ _READS, _STREAMED = 0, 1
 _RECORD_SET: Final = re.compile(r"\s*(?:0x)?([0-9a-f]{6,})\.([0-9a-f]{8})\.([0-9a-f]{4})\s*", re.IGNORECASE)
 _SERIALS: Final = 10**10
 """Oracle's ``ssn`` is a number of 32 bits."""
-_TRUNCATE: Final = (
-    "it truncates the table, which no load carries out: take the table's rows out, and load a new snapshot with a "
-    "higher epoch"
-)
 
 
 class Order(NamedTuple):
@@ -132,6 +130,8 @@ class DebeziumPlan:
     has_payload: bool
     has_schema: bool = False
     """True if a column ``schema`` beside the payload says what the types of its rows are."""
+    keeps_deleted: bool = False
+    """True if the table keeps its deleted rows, so that no event takes all of them out."""
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -139,7 +139,7 @@ class DebeziumPlan:
         return (*self.rows, *ORDER_FIELDS)
 
     def unfold(self, batch: pa.RecordBatch, files: pa.Array) -> Unfolded:
-        """Return the rows of a batch: one for each event."""
+        """Return the rows of a batch: one for each event, and one more for each that ends a snapshot."""
         del files
         event = batch.column(PAYLOAD) if self.has_payload else batch.to_struct_array()
         count = batch.num_rows
@@ -148,19 +148,19 @@ class DebeziumPlan:
         is_delete = pc.fill_null(pc.equal(op, "d"), False)
         skipped = find_skipped(event, op)
         reasons.add(pc.and_(op.is_null(), skipped.is_null()), "it has no 'op', and is no change event")
-        reasons.add(pc.equal(op, "t"), _TRUNCATE)
         reasons.add(*explain_op(op, ("c", "r", "u", "d", "t", "m")))
         no_before = "it deletes a row and has no 'before', so that its key is not known"
         reasons.add(pc.and_(is_delete, pc.invert(is_present(before, count))), no_before)
-        has_row = pc.or_(is_present(after, count), is_delete)
+        has_row = any_of([is_present(after, count), is_delete, pc.equal(op, "t")], count)
         reasons.add(pc.invert(has_row), "it has no 'after'")
         order = self._find_order(event, op, reasons)
+        floors = find_floors(get_member(event, "source"), op, order, reasons, keeps_deleted=self.keeps_deleted)
         columns = [self._choose(field, after, before, is_delete, reasons) for field in self.rows]
         for field, values in zip(self.rows, columns, strict=True):
             is_left_out = pc.and_(find_placeholder(values, self.events.unavailable), pc.invert(is_delete))
             reasons.add(is_left_out, _explain_unavailable(field.name, self.events.unavailable))
         left = pc.if_else(skipped.is_valid(), pa.scalar(None, pa.string()), reasons.texts)
-        return Unfolded(pa.arange(0, count), [*columns, *order], is_delete, left, skipped)
+        return Unfolded(pa.arange(0, count), [*columns, *order], is_delete, left, skipped).add_floors(floors, op)
 
     def _choose(
         self,
@@ -197,7 +197,8 @@ class DebeziumPlan:
             lacks = any_of([part.is_null() for part in (order.log, order.position, order.row)], count)
             reasons.add(pc.and_(is_of, lacks), f"its order is not known: expected {order.expected}")
         # Rule epoch-outranks
-        return [pa.repeat(pa.scalar(self.events.epoch, pa.int64()), count), log, position, row]
+        epoch = pa.repeat(pa.scalar(self.events.epoch, pa.int64()), count)
+        return [epoch, log, position, row, name_sources(source, count)]
 
 
 def explain_op(op: pa.Array, expected: Sequence[str]) -> tuple[pa.Array, pa.Array]:
@@ -255,6 +256,8 @@ def plan_debezium(
     table: str,
     columns: Mapping[str, pa.DataType] | None = None,
     declared: Sequence[str] = (),
+    *,
+    keeps_deleted: bool = False,
 ) -> DebeziumPlan:
     """Plan events with these columns; raise ``SPEC_INVALID`` if they are no change events.
 
@@ -275,8 +278,9 @@ def plan_debezium(
     members = {field.name for field in event} if has_payload else set(types)
     has_none = members <= _WITHOUT_ROWS and not members.isdisjoint({"op", "ts_ms"})
     if not any(images.values()) and (columns or has_none):
-        fields = [pa.field(name, kind) for name, kind in (columns or {}).items() if name not in CHANGE_ORDER]
-        return DebeziumPlan(events, _add_declared(fields, declared), has_payload)
+        of_order = {field.name for field in ORDER_FIELDS}
+        fields = [pa.field(name, kind) for name, kind in (columns or {}).items() if name not in of_order]
+        return DebeziumPlan(events, _add_declared(fields, declared), has_payload, keeps_deleted=keeps_deleted)
     if find_type(event, "op") is None or not any(images.values()):
         raise SpecInvalidError(
             f"table {table!r} has envelope: debezium, and its source has the columns {', '.join(types)}: expected "
@@ -295,7 +299,7 @@ def plan_debezium(
         ) from error
     fields = [pa.field(name, kind) for name, kind in rows.items()]
     added = () if images["after"] is not None else declared
-    return DebeziumPlan(events, _add_declared(fields, added), has_payload, has_schema)
+    return DebeziumPlan(events, _add_declared(fields, added), has_payload, has_schema, keeps_deleted)
 
 
 def _add_declared(fields: Sequence[pa.Field], declared: Sequence[str]) -> tuple[pa.Field, ...]:

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
@@ -29,6 +29,7 @@ class Unfolded:
         deleted: True for a row that deletes the row of its key.
         reasons: Why an event cannot be taken, by event; null for one that can.
         skipped: What an event is that changes no row, by event; null for others.
+        floors: The floor that there is instead of a row, as JSON; null for rows. None if there is none.
     """
 
     events: pa.Array
@@ -36,6 +37,22 @@ class Unfolded:
     deleted: pa.Array
     reasons: pa.Array
     skipped: pa.Array
+    floors: pa.Array | None = None
+
+    def add_floors(self, floors: pa.Array, op: pa.Array) -> "Unfolded":
+        """Return the rows with the floors of their events: a truncate has no row, and the end of a snapshot has one."""
+        if floors.null_count == len(floors):
+            return self
+        ends = pc.indices_nonzero(pc.and_(floors.is_valid(), pc.equal(op, "r")))
+        numbers = pa.concat_arrays([self.events, ends.cast(pa.int64())])
+        of_rows = pc.if_else(pc.equal(op, "r"), pa.scalar(None, _TEXT), floors)
+        return replace(
+            self,
+            events=self.events.take(numbers),
+            columns=[values.take(numbers) for values in self.columns],
+            deleted=self.deleted.take(numbers),
+            floors=pa.concat_arrays([of_rows, floors.take(ends)]),
+        )
 
 
 class Reasons:

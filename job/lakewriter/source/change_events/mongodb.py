@@ -27,6 +27,7 @@ from lakewriter.source.change_events.debezium import (
     find_skipped,
     order_by_log,
 )
+from lakewriter.source.change_events.floors import find_floors, name_sources
 from lakewriter.source.change_events.members import Reasons, Unfolded, find_type, get_member, read_texts, read_whole
 from lakewriter.spec.change_events import ChangeEvents
 from lakewriter.spec.table_spec import TableSpec
@@ -76,6 +77,7 @@ class DocumentPlan:
     kinds: tuple[pa.DataType, ...]
     has_payload: bool
     keys: tuple[str, ...]
+    keeps_deleted: bool = False
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -83,7 +85,7 @@ class DocumentPlan:
         return (*self.rows, *ORDER_FIELDS)
 
     def unfold(self, batch: pa.RecordBatch, files: pa.Array) -> Unfolded:
-        """Return the rows of a batch: one for each event."""
+        """Return the rows of a batch: one for each event, and one more for each that ends a snapshot."""
         del files
         count, names = batch.num_rows, [name for name in batch.schema.names if name != MESSAGE_KEY]
         event = batch.column(PAYLOAD) if self.has_payload else batch.select(names).to_struct_array()
@@ -105,10 +107,11 @@ class DocumentPlan:
         keys = key if self.keys == (_ID,) else pa.nulls(count, _TEXT)
         reasons.add(pc.and_(is_delete, pc.and_(before.is_null(), keys.is_null())), _NO_KEY)
         order = self._find_order(event, op, reasons)
+        floors = find_floors(get_member(event, "source"), op, order, reasons, keeps_deleted=self.keeps_deleted)
         is_read = pc.and_(skipped.is_null(), reasons.texts.is_null())
         columns = self._read_documents(pc.if_else(is_read, texts, None), pc.if_else(is_read, keys, None), reasons)
         left = pc.if_else(skipped.is_valid(), pa.scalar(None, _TEXT), reasons.texts)
-        return Unfolded(pa.arange(0, count), [*columns, *order], is_delete, left, skipped)
+        return Unfolded(pa.arange(0, count), [*columns, *order], is_delete, left, skipped).add_floors(floors, op)
 
     def _read_documents(self, texts: pa.Array, keys: pa.Array, reasons: Reasons) -> list[pa.Array]:
         columns: list[list[str | None]] = [[] for _ in self.rows]
@@ -149,7 +152,7 @@ class DocumentPlan:
         lacks = pc.or_(order.position.is_null(), order.row.is_null())
         reasons.add(lacks, f"its order is not known: expected {order.expected}")
         epoch = pa.repeat(pa.scalar(self.events.epoch, pa.int64()), count)
-        return [epoch, order.log, order.position, order.row]
+        return [epoch, order.log, order.position, order.row, name_sources(source, count)]
 
 
 def _join_numbers(number: pa.Array, turn: pa.Array) -> pa.Array:
@@ -274,4 +277,5 @@ def plan_documents(schema: pa.Schema, table: TableSpec, events: ChangeEvents) ->
         )
     has_payload = is_of_documents(find_type({field.name: field.type for field in schema}, PAYLOAD))
     rows = tuple(pa.field(name, _TEXT) for name in kinds)
-    return DocumentPlan(events, rows, tuple(kinds.values()), has_payload, tuple(table.primary_key))
+    types = tuple(kinds.values())
+    return DocumentPlan(events, rows, types, has_payload, tuple(table.primary_key), table.keep_deleted)

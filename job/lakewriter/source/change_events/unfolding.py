@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 from lakewriter.column_types import read_noted_type
 from lakewriter.documents.values_to_text import WHOLE, render_members
 from lakewriter.naming import DELETED
-from lakewriter.source.bad_rows import BAD, FIELDS, SKIPPED, Marked, join_marks
+from lakewriter.source.bad_rows import BAD, FIELDS, FLOOR, SKIPPED, Marked, join_marks
 from lakewriter.source.change_events.debezium import DebeziumPlan, plan_debezium
 from lakewriter.source.change_events.dms import DmsPlan, plan_dms
 from lakewriter.source.change_events.members import find_type
@@ -28,7 +28,8 @@ def plan_events(schema: pa.Schema, table: TableSpec, events: ChangeEvents) -> An
     if is_of_documents(members) or is_of_documents(find_type(members, "payload")):
         return plan_documents(schema, table, events)
     columns = {column.name: read_noted_type(column) for column in table.read.learnt.columns}
-    return plan_debezium(schema, events, table.id, columns, (*table.primary_key, *table.columns))
+    declared = (*table.primary_key, *table.columns)
+    return plan_debezium(schema, events, table.id, columns, declared, keeps_deleted=table.keep_deleted)
 
 
 def unfold_batch(plan: AnyEventPlan, marked: Marked) -> pa.RecordBatch:
@@ -44,11 +45,16 @@ def unfold_batch(plan: AnyEventPlan, marked: Marked) -> pa.RecordBatch:
     marks["value"], marks["row"] = pc.coalesce(texts, marks["value"]), pc.coalesce(texts, marks["row"])
     marks["reason"] = pc.coalesce(skipped, reasons, marks["reason"])
     marks["column"] = pc.if_else(skipped.is_valid(), SKIPPED, marks["column"])
+    marks = {name: values.take(unfolded.events) for name, values in marks.items()}
+    if unfolded.floors is not None:
+        is_floor = unfolded.floors.is_valid()
+        for name, values in (("value", unfolded.floors), ("column", FLOOR), ("reason", FLOOR)):
+            marks[name] = pc.if_else(is_floor, values, marks[name])
     # A row that is not written has no values: none of them is cast or compared.
-    is_good = marks["reason"].is_null().take(unfolded.events)
+    is_good = marks["reason"].is_null()
     numbers = pc.if_else(is_good, pa.arange(0, len(is_good)), None)
     columns = [values.take(numbers) for values in (*unfolded.columns, unfolded.deleted)]
-    taken = join_marks({name: values.take(unfolded.events) for name, values in marks.items()})
+    taken = join_marks(marks)
     fields = [*plan.fields, pa.field(DELETED, pa.bool_())]
     names = [*(field.name for field in fields), BAD]
     return pa.RecordBatch.from_arrays([*columns, taken], names=names)

@@ -1,0 +1,142 @@
+"""Truncates and whole snapshots in files of Debezium's events: rows go by their order, and late ones stay out."""
+
+from typing import Any
+
+import pytest
+
+from lakewriter.operate.rebuild import ask_catalog, rebuild
+from lakewriter.receipt import Floor
+from tests.load.lakes import BUCKET
+from tests.load.test_change_events import SOURCE, Topic
+
+pytestmark = pytest.mark.spark
+
+USERS = SOURCE | {"db": "shop", "schema": "public", "table": "users"}
+GUESTS = USERS | {"table": "guests"}
+TRUNCATED = Floor(source="shop.public.users", order=("0", "1", "60", "0"))
+
+
+def change(op: str, lsn: int, key: int | None = None, source: dict[str, Any] = USERS, **more: Any) -> dict[str, Any]:
+    row = None if key is None else {"id": key, "name": f"{op}{lsn}"}
+    before, after = (row, None) if op == "d" else (None, row)
+    return {"op": op, "before": before, "after": after, "source": source | {"lsn": lsn} | more, "ts_ms": 1767600000001}
+
+
+def read(key: int, snapshot: str, at: int, source: dict[str, Any] = USERS) -> dict[str, Any]:
+    return change("r", 0, key, source, snapshot=snapshot, ts_ms=at)
+
+
+@pytest.fixture
+def topic(tmp_path, aws, bucket, spark):
+    return Topic(tmp_path, aws, spark)
+
+
+def remembered(topic: Topic) -> list[Floor]:
+    keys = topic.users.state.deleted_keys
+    return [] if keys is None else [floor.model_copy(update={"until": None}) for floor in keys.floors]
+
+
+def test_truncates(topic):
+    topic.load("a", change("c", 50, 1), change("c", 51, 2), change("c", 52, 3, GUESTS))
+    # The truncate is in the middle of what came before and after it, as from several partitions.
+    table = topic.load("b", change("c", 70, 2), change("t", 60), change("u", 55, 1), change("d", 54, 3, GUESTS))
+    assert table.status == "done", table
+    assert topic.rows("id", "name", "_change_source") == [(2, "c70", "shop.public.users")]
+    (state,) = (topic.users.state.deleted_keys,)
+    assert remembered(topic) == [TRUNCATED]
+    assert state.floors[0].until == state.until
+    merged = "rows merged: 1 inserted, 0 updated, 1 deleted; 0 unchanged, 1 late, 0 superseded; 2 cleared by a truncate"
+    assert any(note.startswith(merged) for note in table.notes), table.notes
+    assert topic.users.differences() == []
+    # Late rows of the table, a row of another one, and the truncate once more.
+    topic.load("c", change("c", 58, 4), change("c", 53, 5, GUESTS), change("t", 60), change("c", 61, 6))
+    kept = [(2, "c70", "shop.public.users"), (5, "c53", "shop.public.guests"), (6, "c61", "shop.public.users")]
+    assert topic.rows("id", "name", "_change_source") == kept
+    # A load without rows: it has a report, a snapshot, and an undo.
+    table = topic.load("d", change("t", 65))
+    assert (table.status, table.rows, topic.rows("id")) == ("done", 0, [(2,), (5,)])
+    assert topic.users.differences() == []
+    topic.users.undo("d").run()
+    assert (topic.rows("id"), remembered(topic)) == ([(2,), (5,), (6,)], [TRUNCATED])
+    (topic.folder / "d.json").unlink()
+    topic.load("e", change("c", 63, 7), change("c", 57, 8))
+    assert topic.rows("id") == [(2,), (5,), (6,), (7,)]
+
+
+def test_a_snapshot_in_a_higher_epoch(topic):
+    topic.load("a", read(1, "first", 1), read(2, "true", 1), read(3, "last", 1), read(9, "true", 1, GUESTS))
+    assert (len(topic.rows("id")), remembered(topic)) == (4, [])
+    topic.users.write(envelope={"type": "debezium", "epoch": 1})
+    # Its end comes before its other rows, from another partition; rows of the other table stay until its own end.
+    topic.load("b", read(2, "last_in_data_collection", 2), change("c", 5, 4))
+    assert topic.rows("id", "_change_epoch") == [(2, 1), (4, 1), (9, 0)]
+    topic.load("c", read(1, "true", 2))
+    assert topic.rows("id", "_change_epoch") == [(1, 1), (2, 1), (4, 1), (9, 0)]
+    assert remembered(topic) == [Floor(source="shop.public.users", order=("1", "0", "0", "0"))]
+    # An incremental snapshot of some rows ends nothing.
+    topic.users.write(envelope={"type": "debezium", "epoch": 2})
+    topic.load("d", read(1, "incremental", 3))
+    assert topic.rows("id", "_change_epoch") == [(1, 2), (2, 1), (4, 1), (9, 0)]
+    # What was read with a lower epoch is late.
+    topic.users.write(envelope={"type": "debezium", "epoch": 0})
+    topic.load("e", change("c", 90, 7), change("c", 91, 8, GUESTS))
+    assert topic.rows("id", "_change_epoch") == [(1, 2), (2, 1), (4, 1), (8, 0), (9, 0)]
+
+
+def recover(topic: Topic) -> None:
+    """The catalog is away when the truncate is committed; the next load ends what was begun."""
+    topic.users.aws.deny("glue:UpdateTable")
+    assert topic.load("b", change("t", 60)).status == "failed"
+    topic.users.aws.allow_everything()
+    assert topic.users.run("b").tables[0].status in ("done", "already_done")
+
+
+def lose_the_state(topic: Topic) -> None:
+    topic.load("b", change("t", 60))
+    control, (table,) = topic.users.pipeline.first_control, topic.users.spec.tables
+    topic.users.aws.client("s3").delete_object(Bucket=BUCKET, Key=control.keys.state(control.table_id))
+    catalog = ask_catalog(topic.users.spec, table, topic.users.pipeline.clients)
+    rebuild(control, table, catalog, "a drill", None, from_start=True)
+    # Which files were read is not known any more.
+    topic.users.write(read={"format": "json", "path": "events"})
+
+
+def load_between(topic: Topic) -> None:
+    """A floor lives on while loads fold the objects of deleted keys."""
+    topic.load("b", change("t", 60))
+    for number in range(5):
+        topic.load(f"b{number}", change("d", 70 + number, 10 + number))
+
+
+def undo_and_load_again(topic: Topic) -> None:
+    topic.load("b", change("t", 60))
+    topic.users.undo("b").run()
+    assert (topic.rows("id"), remembered(topic)) == ([(1,), (2,)], [])
+    topic.users.run("b.2")
+
+
+WAYS = [recover, lose_the_state, load_between, undo_and_load_again]
+
+
+@pytest.mark.one_in(2)
+@pytest.mark.parametrize("way", WAYS)
+def test_ways_to_the_same_end(topic, way):
+    topic.load("a", change("c", 50, 1), change("c", 51, 2))
+    way(topic)
+    table = topic.load("c", change("c", 58, 3), change("c", 61, 4))
+    assert table.status == "done", table
+    assert (topic.rows("id"), remembered(topic)) == ([(4,)], [TRUNCATED])
+    assert topic.users.differences() == []
+
+
+def test_a_table_without_the_column_of_source_tables(topic):
+    """Another engine has dropped it: nobody could tell which rows a truncate is of."""
+    topic.load("a", change("c", 50, 1))
+    topic.users.aws.hide_missing = False
+    with topic.users.iceberg().update_schema() as update:
+        update.delete_column("_change_source")
+    topic.users.aws.hide_missing = True
+    topic.users.write(contract={"columns": "discard"})
+    table = topic.load("b", change("t", 60), change("c", 61, 2))
+    assert (table.code, topic.rows("id")) == ("SCHEMA_INCOMPATIBLE", [(1,)])
+    assert "has no column '_change_source', and its events take rows of one source table out" in table.message
