@@ -29,6 +29,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyiceberg.table.metadata
 import pyiceberg.table.snapshots
 import pyiceberg.table.update
@@ -47,6 +48,8 @@ from lakewriter.run import continuous_table
 from lakewriter.run.continuous_table import TableRun
 from lakewriter.source.request import Feed, RowsRequest
 from lakewriter.source.stream_checkpoint import BatchPlan
+from lakewriter.spec.specification import Spec
+from tests.faults.test_soak import measure_memory
 from tests.support import s3_rules
 from tests.support.call import Answer, Call
 from tests.support.local_tasks import local_session
@@ -76,6 +79,7 @@ COLUMNS: Final = {
     "control": ("control objects", 1, 0),
     "objects": ("objects in all", 1, 0),
     "driver": ("driver, MiB", 2**20, 0),
+    "jvm": ("JVM, MiB", 2**20, 0),
 }
 """What is measured of a batch: its heading, unit and digits."""
 
@@ -288,24 +292,28 @@ class Minutes:
         return []
 
     def open_feed(self, _frame: Any, plan: BatchPlan, _request: RowsRequest, *, least: int) -> Feed:
-        """See ``TableStream``; the first batch has the deleted keys, the second one the table's rows."""
+        """See ``TableStream``."""
         del least
+        return Rows(self.make(plan.number))
+
+    def make(self, number: int) -> pa.Table:
+        """Return the rows of a batch: the first one has the deleted keys, the second one the table's rows."""
         rng, quarter = self._rng, self._rows // 4
-        if plan.number == 0:
-            return self._make(plan.number, rng.integers(0, 2**62, self.keys), self.keys)
-        if plan.number == 1:
+        if number == 0:
+            return _make_rows(number, rng.integers(0, 2**62, self.keys), self.keys)
+        if number == 1:
             self._there = rng.integers(0, 2**62, self._live)
-            return self._make(plan.number, self._there, 0)
+            return _make_rows(number, self._there, 0)
         rng.shuffle(self._there)
         new = rng.integers(0, 2**62, quarter)
         gone, changed = self._there[:quarter], self._there[quarter : 3 * quarter]
-        feed = self._make(plan.number, np.concatenate([gone, changed, new]), quarter)
         self._there = np.concatenate([self._there[quarter:], new])
-        return feed
+        return _make_rows(number, np.concatenate([gone, changed, new]), quarter)
 
-    def _make(self, at: int, ids: Any, gone: int) -> Feed:
-        columns = {"id": ids, "at": np.full(len(ids), at), "v": np.full(len(ids), f"v{at}")}
-        return Rows(pa.table(columns | {DELETED: np.arange(len(ids)) < gone}))
+
+def _make_rows(at: int, ids: Any, gone: int) -> pa.Table:
+    columns = {"id": ids, "at": np.full(len(ids), at), "v": np.full(len(ids), f"v{at}")}
+    return pa.table(columns | {DELETED: np.arange(len(ids)) < gone})
 
 
 class Watcher:
@@ -316,8 +324,8 @@ class Watcher:
 
     def step(self, _table: Any, step: str, detail: str) -> None:
         """See ``Watch``."""
-        if step not in ("beginning", "checking", "staging", "committing", "done", "running"):
-            self.notes.append(f"{step}: {detail}")
+        if step in ("compacted", "expired", "note"):
+            self.notes.append(step if step != "note" else f"{step}: {detail}")
 
     def batch(self, _table: Any, metrics: Any) -> None:
         """See ``Watch``."""
@@ -327,29 +335,31 @@ class Watcher:
         """See ``Watch``."""
 
 
-def _open_run(servers: Servers, folder: Path, minutes: Minutes, watch: Watcher, days: float) -> TableRun:
-    """Return the run of the one table, its query begun."""
-    location = {
-        "location": f"s3://{BUCKET}/lake",
-        "region": "us-east-1",
-    }
+def _write_spec(servers: Servers, folder: Path, **maintenance: Any) -> Spec:
+    location = {"location": f"s3://{BUCKET}/lake", "region": "us-east-1"}
+    columns, options = "id BIGINT, at BIGINT, v STRING, gone BOOLEAN", {"maxFilesPerTrigger": "1"}
     entry = {
         "table": "t", "schema": "public", "mode": "merge", "primary_key": ["id"], "order_by": ["at"], "deleted": "gone",
-        "read": {"format": "json", "path": "in", "columns": "id BIGINT, at BIGINT, v STRING, gone BOOLEAN"},
+        "read": {"format": "parquet", "path": str(folder / "in"), "columns": columns, "options": options},
         "deleted_for": "30 days",
     }  # fmt: skip
     content = {
         "pipeline": "week",
         "destination": {"type": "lakewriter-s3", "tracking": ["deleted"]} | location | servers.settings,
         "tables": [entry],
-        "checkpoint": "checkpoint",
-        "interval_seconds": 60,
-        "maintenance": {"by": "run", "every": "1 hour", "compact": True, "expire_snapshots_days": 1},
+        "checkpoint": str(folder / "checkpoint"),
+        "interval_seconds": 1,
+        "maintenance": {"by": "run", "compact": True, "expire_snapshots_days": 1} | maintenance,
     }
     (folder / "lake.yaml").write_text(yaml.safe_dump(content), "utf-8")
-    spec = load_spec(folder / "lake.yaml")
+    return load_spec(folder / "lake.yaml")
+
+
+def _open_run(spec: Spec, minutes: Minutes, watch: Watcher, days: float) -> TableRun:
+    """Return the run of the one table, its query begun; snapshots are kept for so many days."""
     assert spec.maintenance is not None
-    spec = spec.model_copy(update={"maintenance": spec.maintenance.model_copy(update={"expire_snapshots_days": days})})
+    maintenance = spec.maintenance.model_copy(update={"expire_snapshots_days": days})
+    spec = spec.model_copy(update={"maintenance": maintenance})
     clients, stop = Clients(spec.access), threading.Event()
     run = TableRun(spec, spec.tables[0], clients, local_session, watch, stop, BETWEEN_BATCHES)
     run._stream = cast(Any, minutes)
@@ -358,12 +368,37 @@ def _open_run(servers: Servers, folder: Path, minutes: Minutes, watch: Watcher, 
     return run
 
 
-class Week:
-    """The figures of each batch."""
+def run_spark(servers: Servers, folder: Path, minutes: Minutes, batches: int) -> Iterator[dict[str, float]]:
+    """Run batches by a continuous run of the command, a file each, kept up every two minutes; yield their figures."""
+    _write_spec(servers, folder, every="2 minutes")
+    (folder / "in").mkdir()
+    for number in range(batches):
+        rows = minutes.make(number)
+        file = folder / "in" / f"{number:06}.parquet"
+        pq.write_table(rows.rename_columns([*rows.column_names[:-1], "gone"]), file)
+        os.utime(file, (number, number))
+    command = [sys.executable, "-m", "lakewriter", "run", str(folder / "lake.yaml"), "--continuous", "--json"]
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        done = 0
+        for line in process.stderr:
+            told = json.loads(line) if line.startswith(b"{") else {}
+            if told.get("step") in ("compacted", "expired", "note", "failed", "restarting"):
+                print(told["step"], told.get("detail", ""), file=sys.stderr, flush=True)  # noqa: T201
+            if told.get("step") == "batch" and told["status"] == "done":
+                done += 1
+                yield {"seconds": told["seconds"]} | servers.go_on() | measure_memory(process.pid)
+            if done == batches:
+                break
+        process.terminate()
+        process.communicate()
 
-    def __init__(self, servers: Servers, run: TableRun, watch: Watcher) -> None:
-        self.servers, self.run, self.watch = servers, run, watch
-        self.figures: list[dict[str, float]] = []
+
+class Week:
+    """Batches and their figures."""
+
+    def __init__(self, servers: Servers, run: TableRun) -> None:
+        self.servers, self.run = servers, run
         self._asked = Counter[str]()
         send = requests.Session.send
 
@@ -386,7 +421,6 @@ class Week:
             taken |= dict(self._asked) | self.servers.go_on()
             pages = int(Path("/proc/self/statm").read_text().split()[1])
             taken["driver"] = pages * os.sysconf("SC_PAGE_SIZE")
-            self.figures.append(taken)
             yield taken
 
 
@@ -397,6 +431,8 @@ def print_table(figures: Sequence[dict[str, float]], a_day: int) -> None:
     last = [f"day {number}" for number in range(1, len(days) + 1)]
     print(f"| a batch | {' | '.join(last)} | last ÷ second |\n|---|{'---|' * (len(days) + 1)}")  # noqa: T201
     for name, (heading, unit, digits) in COLUMNS.items():
+        if not any(name in one for one in figures):
+            continue
         values = [[one.get(name, 0.0) / unit for one in day] for day in days]
         cells = [f"{statistics.median(day):,.{digits}f}, {max(day):,.{digits}f}" for day in values]
         ratio = "" if len(days) < 3 else _divide(statistics.mean(values[-1]), statistics.mean(values[1]))
@@ -407,8 +443,7 @@ def _divide(last: float, second: float) -> str:
     return f"{last / second:.2f}" if second else "" if not last else "from none"
 
 
-def main() -> None:
-    """Print a Markdown table by day."""
+def _parse_arguments() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--batches", type=int, default=10_080)
     arguments.add_argument("--day", type=int, default=DAY, help="batches of a day in the table")
@@ -417,27 +452,37 @@ def main() -> None:
     arguments.add_argument("--live", type=int, default=100_000, help="rows of the table")
     arguments.add_argument("--rows", type=int, default=200, help="of a batch, a quarter of which delete")
     arguments.add_argument("--java", action="store_true", help="the REST catalog of Iceberg's own tests")
+    arguments.add_argument("--spark", action="store_true", help="batches of a run of the command, by the real clock")
     arguments.add_argument("--serve", action="store_true", help="serve the bucket and the catalog")
     arguments.add_argument("--out", type=Path, help="a file for the figures of each batch, a line of JSON each")
-    given = arguments.parse_args()
+    return arguments.parse_args()
+
+
+def main() -> None:
+    """Print a Markdown table by day."""
+    given = _parse_arguments()
     if given.serve:
         _serve(java=given.java)
         return
-    _set_clock()
-    Clock.ahead = -60.0 * (given.batches + 10)
-    servers, watch = Servers(java=given.java), Watcher()
+    servers, watch, figures = Servers(java=given.java), Watcher(), list[dict[str, float]]()
+    minutes = Minutes(given.keys, given.live, given.rows)
     try:
-        with tempfile.TemporaryDirectory(prefix="lakewriter-bench-") as folder:
-            minutes = Minutes(given.keys, given.live, given.rows)
-            week = Week(servers, _open_run(servers, Path(folder), minutes, watch, given.days), watch)
-            out = given.out.open("w") if given.out else None
-            for taken in week.go(given.batches + 2):
+        with tempfile.TemporaryDirectory(prefix="lakewriter-bench-") as name, contextlib.ExitStack() as stack:
+            folder, out = Path(name), stack.enter_context(given.out.open("w")) if given.out else None
+            if given.spark:
+                batches = run_spark(servers, folder, minutes, given.batches + 2)
+            else:
+                _set_clock()
+                Clock.ahead = -60.0 * (given.batches + 10)
+                run = _open_run(_write_spec(servers, folder, every="1 hour"), minutes, watch, given.days)
+                batches = Week(servers, run).go(given.batches + 2)
+            for taken in batches:
+                figures.append(taken)
                 if out is not None:
-                    out.write(json.dumps(taken) + "\n")
-                    out.flush()
+                    print(json.dumps(taken), file=out, flush=True)
     finally:
         servers.close()
-    print_table(week.figures[2:], given.day)
+    print_table(figures[2:], given.day)
     for note, times in Counter(watch.notes).most_common(20):
         print(f"{times} times {note}")  # noqa: T201
 

@@ -11,15 +11,19 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyspark
 import pytest
 import requests
+from pyiceberg.catalog import load_catalog
 
-from tests.iceberg.commits import Table
+from tests.iceberg.commits import Table, stores
 from tests.interop.maven import jars
+from tests.load import test_expired as expiries
+from tests.load.refreshed import Refreshed
 from tests.support.server import StrictAws
 from tests.support.sign_ins import PlainCatalog
 
@@ -188,6 +192,34 @@ def test_writers_at_once(aws, fixture):
         list(pool.map(lambda each: table.publish(each, 1), found))
     assert len(table.seen.snapshots()) == 4
     assert table.seen.scan().to_arrow().num_rows == 4
+
+
+class Users(Refreshed):
+    """The table ``users`` of a schema of its own in the server's catalog."""
+
+    def __init__(self, folder, aws, fixture, schema, **table):
+        folder.mkdir()
+        self.options, self.schema = fixture.make_options(), schema
+        settings = fixture.make_settings() | {"location": f"s3://{fixture.bucket}/{schema}"}
+        super().__init__(folder, aws, "rest", destination=settings, schema=schema, mode="append", **table)
+
+    def iceberg(self):
+        """See ``Refreshed``."""
+        return load_catalog("own", **self.options, **stores(self.aws)).load_table((self.schema, "users"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1800)
+def test_expiry(aws, fixture, tmp_path):
+    """The cases of ``tests.load.test_expired`` by the rules of the Java library, which builds the new metadata."""
+    cases = [partial(expiries.require_kept, case=case) for case in expiries.KEPT]
+    cases += [
+        partial(expiries.require_left, case=case, is_bound=is_bound)
+        for case in expiries.BETWEEN
+        for is_bound in (False, True)
+    ]
+    for number, case in enumerate(cases):
+        case(Users(tmp_path / str(number), aws, fixture, f"c{number}"))
 
 
 @pytest.mark.exhaustive
