@@ -163,7 +163,7 @@ def _await(url: str) -> None:
     for _ in range(120):
         try:
             requests.get(url, timeout=5)
-        except requests.ConnectionError:
+        except (requests.ConnectionError, requests.Timeout):
             time.sleep(0.5)
         else:
             return
