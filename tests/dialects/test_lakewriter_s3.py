@@ -299,8 +299,8 @@ UNFIT_TABLES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"mode": "merge", "primary_key": ["id"]}, {"catalog": "iceberg"}, "tables.0.mode: table 'Orders' has mode "
      "'merge', and no order_by. Name the columns that identify a row by primary_key, and by order_by those that say "
      "which of two rows of one key is newer, such as [updated_at]."),
-    ({"order_by": ["at"]}, {}, "tables.0.order_by: table 'Orders' has order_by without 'mode: merge': other "
-     "rows are not compared with older ones. Leave it out."),
+    ({"order_by": ["at"]}, {}, "tables.0.order_by: table 'Orders' has order_by, which orders the rows of one key, and "
+     "no primary_key. Name the key's columns."),
     ({"mode": "overwrite"}, {}, "tables.0.mode: table 'Orders' has mode 'overwrite'; expected 'append', 'refresh', "
      "'replace_partitions' or 'merge'. "
      "Set mode: refresh: readers see the old rows until they see all new ones."),

@@ -8,12 +8,15 @@ from typing import Final
 from lakewriter.operate import duckdb_sql, redshift_sql, snowflake, spark_sql, trino_sql
 from lakewriter.operate.as_of import AsOf
 from lakewriter.operate.sql_text import (
+    HISTORY,
     Engine,
     Query,
+    name_history_views,
     name_views,
     quote_name,
     quote_text,
     write_files,
+    write_history,
     write_time_travel,
     write_version,
 )
@@ -158,16 +161,23 @@ def write_views(
     views = [
         Query(ALL, title, sql, engine) for title, sql in _write_setup(engine, spec, deployment or Deployment(), stage)
     ]
-    for (table, source, (title, sql)), name in zip(_list_tables(engine, spec), name_views(spec), strict=True):
+    for (table, source, (title, sql)), name, after in zip(
+        _list_tables(engine, spec), name_views(spec), name_history_views(spec), strict=True
+    ):
         if missing := _describe_unread(engine, spec, table) or last.describe_missing(table, reads_files=bool(sql)):
             views.append(Query(table.id, _MISSING, missing, engine))
-        elif sql:
-            views.append(Query(table.id, title, sql, engine))
-        else:
-            temporary = "TEMPORARY " if engine is Engine.SPARK else ""
-            view = f"CREATE OR REPLACE {temporary}VIEW {quote_name(engine, name)} AS\nSELECT *\nFROM {source};"
-            views.append(Query(table.id, "Make a view of the table", view, engine))
+            continue
+        if not sql:
+            title, sql = "Make a view of the table", _write_view(engine, name, f"SELECT *\nFROM {source};")
+        views.append(Query(table.id, title, sql, engine))
+        if history := write_history(engine, spec, table, source):
+            views.append(Query(table.id, "Make a view of its history", _write_view(engine, after, history), engine))
     return tuple(views)
+
+
+def _write_view(engine: Engine, name: str, query: str) -> str:
+    temporary = "TEMPORARY " if engine is Engine.SPARK else ""
+    return f"CREATE OR REPLACE {temporary}VIEW {quote_name(engine, name)} AS\n{query}"
 
 
 def _describe_unread(engine: Engine, spec: Spec, table: TableSpec) -> str:
@@ -219,6 +229,8 @@ def _write_table_queries(engine: Engine, spec: Spec, table: TableSpec, source: s
     if spec.iceberg and engine is not Engine.REDSHIFT:
         at = write_time_travel(engine, source, last.times.get(table.id))
         statements.append(("Time travel: the table as of a moment (UTC)", at))
+    if history := write_history(engine, spec, table, source):
+        statements.append((HISTORY, history))
     for title, sql in statements:
         yield Query(table.id, title, sql, engine)
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from lakewriter.naming import cut, join_key, make_unique, normalise
-from lakewriter.operate.sql_text import Engine, Query, quote_text, write_secret, write_value
+from lakewriter.operate.sql_text import HISTORY, Engine, Query, quote_text, write_history, write_secret, write_value
 from lakewriter.policy.arns import find_partition
 from lakewriter.spec.catalogs import OAuthService, PolarisService, S3TablesService, TokenService
 from lakewriter.spec.deployment import Deployment, name_destination_stack
@@ -113,6 +113,7 @@ def _write_table(spec: Spec, service: Readable, table: TableSpec, name: str, onl
     keys = [table.names.get(key) or normalise(key) for key in table.primary_key or table.unique_key] or [
         "<a column of both>"
     ]
+    history = write_history(Engine.SNOWFLAKE, spec, table, name)
     return [
         *created,
         _query(table.id, title, _write_create_table(spec, service, table, name, table.schema_name)),
@@ -130,6 +131,7 @@ def _write_table(spec: Spec, service: Readable, table: TableSpec, name: str, onl
             if {Tracking.DELETED, Tracking.SYNCED} <= tracking.keys()
             else []
         ),
+        *([_query(table.id, HISTORY, history)] if history else []),
         _query(
             table.id,
             "Join with other Snowflake tables",

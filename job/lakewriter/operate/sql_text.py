@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from lakewriter.naming import cut, make_unique
+from lakewriter.naming import AS_IN_SOURCE, NORMALISED, cut, make_unique
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.specification import Spec
+from lakewriter.spec.specification import Spec, Tracking
+from lakewriter.spec.table_spec import Mode, TableSpec
 
 _RESERVED: Final = re.compile(
     r"alter|and|as|auto|between|by|case|cast|constraint|create|cross|cube|current_catalog|current_date|"
@@ -39,6 +40,10 @@ class Engine(StrEnum):
         return {"duckdb": "DuckDB"}.get(self.value, self.value.capitalize())
 
 
+HISTORY: Final = "Read each row with the time in which it was valid"
+"""The title of the query of an appended table's history."""
+
+
 @dataclass(frozen=True)
 class Query:
     """One statement for one table, or for ``all``."""
@@ -52,6 +57,12 @@ class Query:
 def name_views(spec: Spec) -> list[str]:
     """Return the names of the views of all tables: a temporary view has no schema, so that its name contains it."""
     return make_unique(cut("_".join(filter(None, (table.schema_name, table.name)))) for table in spec.tables)
+
+
+def name_history_views(spec: Spec) -> list[str]:
+    """Return the names of the views with the history of all tables."""
+    names = name_views(spec)
+    return make_unique([*names, *(cut(f"{name}_history") for name in names)])[len(names) :]
 
 
 def quote_name(engine: Engine, name: str) -> str:
@@ -109,6 +120,34 @@ def write_version(engine: Engine, source: str, snapshot_id: int) -> str:
         return f"SELECT *\nFROM {source} AT (VERSION => {snapshot_id});"
     words = "VERSION AS OF" if engine is Engine.SPARK else "FOR VERSION AS OF"
     return f"SELECT *\nFROM {source}\n{words} {snapshot_id};"
+
+
+def write_history(engine: Engine, spec: Spec, table: TableSpec, source: str) -> str:
+    """Write a query of the versions of each row of an appended table, with the time in which each was the row: from its
+    own order to the lowest one of those after it. Blank for a table without an order.
+
+    A version whose time is empty is left out, as of a row that its transaction has changed again, or of a change that
+    came twice. A deletion ends a version and is none. Of two rows of one order the one that came first is the row.
+    """
+    if table.mode is not Mode.APPEND or not table.order_by or spec.envelope is not None:
+        return ""
+    rule = AS_IN_SOURCE if spec.column_names == "kept" else NORMALISED
+
+    def name(column: str) -> str:
+        return quote_name(engine, table.names.get(column) or rule.make(column))
+
+    keys, orders = ", ".join(map(name, table.primary_key)), [*map(name, table.order_by)]
+    tracking = {column.holds: quote_name(engine, column.name) for column in spec.tracking}
+    deleted = [tracking[Tracking.DELETED]] if table.marks_deleted and Tracking.DELETED in tracking else []
+    arrived = [tracking[held] for held in (Tracking.SYNCED, Tracking.JOB_ID, Tracking.INDEX) if held in tracking]
+    ordered = [*(f"{order} NULLS FIRST" for order in orders), *deleted, *(f"{column} DESC" for column in arrived)]
+    there = "".join(f"{flag} = false AND " for flag in deleted)
+    return (
+        f"SELECT *\nFROM (\n    SELECT *, {orders[0]} AS valid_from, MIN({orders[0]}) OVER (\n"
+        f"        PARTITION BY {keys}\n        ORDER BY {', '.join(ordered)}\n"
+        "        ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING\n"
+        f"    ) AS valid_to\n    FROM {source}\n) AS versions\nWHERE {there}COALESCE(valid_from < valid_to, true);"
+    )
 
 
 def write_files(engine: Engine, source: str, bucket: str, keys: Sequence[str]) -> str:

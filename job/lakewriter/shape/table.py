@@ -48,7 +48,8 @@ class ShapePlan:
     """The plan by which every batch is shaped. ``keys`` and ``cursor`` are written names; ``left_out`` the source's.
 
     ``keys`` are the columns the row id is made of, ``deleted`` says that the source ends with the hidden column.
-    ``partition`` has written names; so has ``merged_by``, key and order of a table that is merged. The values of
+    ``partition`` has written names; so have ``merged_by``, key and order of a table that is merged, and ``orders``, the
+    columns that say which of two rows of a key is newer, of one that is appended to as well. The values of
     ``discarded`` columns are counted, not written. With ``has_ordinals`` a file has the ordinals of its rows behind its
     columns, which ``schema`` does not have.
     """
@@ -64,6 +65,7 @@ class ShapePlan:
     partition: Partition = ()
     sort_by: tuple[str, ...] = ()
     merged_by: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    orders: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     discarded: tuple[ColumnPlan, ...] = ()
     has_ordinals: bool = False
@@ -103,6 +105,7 @@ def plan_shape(
         )
     names = [(column.source, column.name) for column in columns]
     untyped = [path for field in fields for path in list_untyped(field.name, field.type)]
+    compared = _plan_compared(table, columns, names, left_out)
     keys = table.primary_key or table.unique_key
     where = "primary_key" if table.primary_key else "unique_key"
     return ShapePlan(
@@ -116,7 +119,8 @@ def plan_shape(
         deleted=deleted,
         partition=_plan_partition(spec, table, names, left_out),
         sort_by=_plan_order(table, columns, names, left_out),
-        merged_by=_plan_merge(table, columns, names, left_out),
+        merged_by=compared if table.mode is Mode.MERGE else None,
+        orders=compared[1],
         notes=(
             *(f"column {column.source!r} is not in the table: left out and counted" for column in discarded),
             *(f"column {name!r} has only null, [] and {{}}, and no type yet: left out and counted" for name in untyped),
@@ -232,12 +236,12 @@ _COMPARED: Final = (
 """Types of which equal values are one value: a float may be NaN, or a zero with a sign."""
 
 
-def _plan_merge(
+def _plan_compared(
     table: TableSpec, columns: tuple[ColumnPlan, ...], names: Names, left_out: Sequence[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Return the written names of the key's and the order's columns of a table that is merged."""
-    if table.mode is not Mode.MERGE:
-        return None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the written names of the key's and the order's columns of a table whose rows are compared."""
+    if table.mode is not Mode.MERGE and not table.order_by:
+        return (), ()
     types, written = {column.name: column.type for column in columns}, list[tuple[str, ...]]()
     for key, wanted in (("primary_key", table.primary_key), ("order_by", table.order_by)):
         what = f"{key} of {table.id!r}"
@@ -245,7 +249,7 @@ def _plan_merge(
         for column, name in zip(wanted, written[-1], strict=True):
             if not any(is_compared(types[name]) for is_compared in _COMPARED):
                 raise SpecInvalidError(
-                    f"{what}: column {column!r} has type {str(types[name])!r}, by which no rows are merged.",
+                    f"{what}: column {column!r} has type {str(types[name])!r}, by which no rows are compared.",
                     remedy="Use columns of whole numbers, decimals, text, booleans, dates or timestamps.",
                 )
     return written[0], written[1]
@@ -335,8 +339,7 @@ class Shaper:
         self._tracking = TrackingValues(job_id=job_id, start=start)
         self._checked: pa.Schema | None = None
         self._findings = Findings()
-        orders = plan.merged_by[1] if plan.merged_by is not None else ()
-        self._orders = [(c.source, c.name) for c in plan.columns if c.name in orders and pt.is_string(c.type)]
+        self._orders = [(c.source, c.name) for c in plan.columns if c.name in plan.orders and pt.is_string(c.type)]
         fields = list(plan.source_schema)
         self._untyped = [(n, f.name) for n, f in enumerate(fields) if any(list_untyped(f.name, f.type))]
 

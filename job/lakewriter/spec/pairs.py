@@ -46,8 +46,11 @@ NEEDS: Final[Mapping[tuple[str, str], Refusal]] = {
         (key, _MERGED): Refusal(
             f"{{table}} has {key} without 'mode: merge': other rows are not compared with older ones."
         )
-        for key in ("order_by", "keep_deleted", "deleted_for")
+        for key in ("keep_deleted", "deleted_for")
     },
+    ("order_by", "primary_key"): Refusal(
+        "{table} has order_by, which orders the rows of one key, and no primary_key.", "Name the key's columns."
+    ),
     **{
         (key, "deleted"): Refusal(
             f"{{table}} has {key}, and no 'deleted' that says which rows are.", "Give 'deleted', or leave it out."
@@ -91,6 +94,13 @@ REFUSED: Final[Mapping[tuple[str, str], Refusal]] = {
         (NEW_FILES, mode): Refusal(
             f"{{table}} has 'files: new', which adds the rows of new files, and '{mode}', which replaces rows.",
             "Leave 'files: new' out: each load then reads all files; or append.",
+        )
+        for mode in REPLACING
+    },
+    **{
+        ("order_by", mode): Refusal(
+            f"{{table}} has order_by and '{mode}': there is one row of each key, with which no other is compared.",
+            "Leave order_by out; or merge, or append.",
         )
         for mode in REPLACING
     },

@@ -64,6 +64,7 @@ REFUSES: Final = Refusing[AirbyteForm](
             "{table} has 'deleted', and this destination has no column for it.",
             "Leave it out; the source's own columns are written as they are.",
         ),
+        "order_by": Refusal("{table} has order_by, and this destination has no columns to compare."),
         "written_as": Refusal("{table} has written_as, and here s3_path_format says where it lies."),
         "renamed_from": Refusal(
             "{table} has renamed_from, which only Iceberg tables have: other files have their columns by name.",

@@ -132,8 +132,9 @@ class TableEntry(FileModel):
     """With ``mode: merge``: the source has change events, each of which says what becomes of a row. Without it the
     source's rows are written, and ``deleted`` and ``order_by`` name what says so."""
     order_by: tuple[str, ...] = ()
-    """With ``mode: merge``: the columns that say which of two rows of a key is newer, such as ``[updated_at]``. A row
-    that is older than the table's is not written."""
+    """The columns that say which of two rows of a key is newer, such as ``[updated_at]``. With ``mode: merge`` a row
+    that is older than the table's is not written. With ``mode: append`` all are, and ``queries`` prints the history of
+    each row by them."""
     keep_deleted: bool = False
     """With ``mode: merge``: deleted rows stay in the table, flagged, and keep older rows of their key out. Without it
     they are gone from it."""

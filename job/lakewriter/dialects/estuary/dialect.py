@@ -33,6 +33,7 @@ REFUSES: Final = Refusing[EstuaryDestination](
                 "sort_by",
                 "names",
                 "renamed_from",
+                "order_by",
                 "written_as",
                 "index",
             )

@@ -78,7 +78,10 @@ REFUSES: Final = (
     Refusing[AnyDestination](
         "every table_format",
         lambda destination: True,
-        refuse_modes("this destination only appends"),
+        {
+            "order_by": Refusal("{table} has order_by; this destination orders rows by their load and row number."),
+            **refuse_modes("this destination only appends"),
+        },
     ),
     Refusing[AnyDestination](
         "table_format: PARQUET",
