@@ -25,13 +25,15 @@ LOAD: Final = "lakewriter-load"
 @dataclass(frozen=True)
 class MergeRule:
     """How the rows of a merged table take each other's place; deleted ones that are not kept keep older rows out for
-    ``deleted_seconds``. With ``is_stream`` syncs bring them: of the same order the row that comes later stays."""
+    ``deleted_seconds``. With ``is_stream`` syncs bring them: of the same order the row that comes later stays.
+    With ``has_floors`` truncates and the ends of snapshots take older rows of all keys out."""
 
     order_by: tuple[str, ...]
     has_deletes: bool
     keeps_deleted: bool
     deleted_seconds: float
     is_stream: bool = False
+    has_floors: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@ says them, of which the product's own code makes rows."""
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,14 +22,22 @@ COARSE: Final = 3 * STEP
 """Between one cursor of a stream and the next."""
 COLUMNS: Final = ("key", "at", "region")
 _ROW: Final = pa.struct([*SCHEMA, *(pa.field(name, pa.int64()) for name in COLUMNS)])
-_SOURCE: Final = pa.struct([("connector", pa.string()), ("lsn", pa.int64()), ("ts_ms", pa.int64())])
+_SOURCE: Final = pa.struct(
+    [
+        *((name, pa.string()) for name in ("connector", "table", "snapshot")),
+        *((name, pa.int64()) for name in ("lsn", "ts_ms")),
+    ]
+)
 _EVENTS: Final = pa.schema([("op", pa.string()), ("before", _ROW), ("after", _ROW), ("source", _SOURCE)])
 
 
 @dataclass(frozen=True)
 class Event:
     """A change of a source's row. ``at`` is its time, ``region`` a column that the table may be partitioned by. What a
-    snapshot has read is older than what was streamed in its epoch, which is the number of snapshots begun by then."""
+    snapshot has read is older than what was streamed in its epoch, which is the number of snapshots begun by then.
+
+    Of change events ``is_end`` is the last read of a snapshot, and ``is_truncate`` no row, but a truncate.
+    """
 
     key: int
     at: int
@@ -37,6 +45,8 @@ class Event:
     is_delete: bool = False
     is_read: bool = False
     epoch: int = 0
+    is_truncate: bool = False
+    is_end: bool = False
 
 
 @dataclass
@@ -70,12 +80,14 @@ class Events:
                 at += STEP
             if what > 0.93:
                 # All keys that there are come once more.
-                events += [Event(key, at, rng.randrange(2), is_read=True, epoch=number + 1) for key in keys]
+                reads = [Event(key, at, rng.randrange(2), is_read=True, epoch=number + 1) for key in keys]
+                events += [*reads[:-1], replace(reads[-1], is_end=rng.random() < 0.8)]
             elif what > 0.85:
                 # The change of a key deletes one and creates the other, both at one time.
                 events += [Event(key, at, rng.randrange(2), not place, epoch=number) for place, key in enumerate(keys)]
             else:
                 events.append(Event(keys[0], at, rng.randrange(2), rng.random() < 0.35, epoch=number))
+                events[-1] = replace(events[-1], is_truncate=rng.random() < 0.06)
         return events[:count]
 
     def find_epoch(self, name: str, count: int) -> int:
@@ -132,7 +144,9 @@ class ChangeFeed(Feed):
         super().__init__(reading, partitions, session)
         assert table.envelope is not None
         self.events, self._is_clustered = events, bool(table.partition_by)
-        self._plan = plan_events(_EVENTS, table, table.envelope)
+        self._plan, self._takes_floors = plan_events(_EVENTS, table, table.envelope), not table.keep_deleted
+        # An event may be two rows, or a mark beside one.
+        self.counts = None
         self.schema = pa.schema([*unfold_batch(self._plan, _mark([])).schema][:-1])
 
     def batches(self, partition: int) -> Iterator[pa.RecordBatch]:
@@ -147,8 +161,11 @@ class ChangeFeed(Feed):
         event = self.events[number]
         row = {name: getattr(event, name) for name in COLUMNS}
         row |= {"id": number, "nonce": self.reading.nonce, "name": f"event {number}"}
+        source = {"connector": "postgresql", "table": "orders", "lsn": event.at, "ts_ms": event.at}
+        if event.is_truncate and self._takes_floors:
+            return {"op": "t", "source": source}
         image, op = ("before", "d") if event.is_delete else ("after", "r" if event.is_read else "u")
-        return {"op": op, image: row, "source": {"connector": "postgresql", "lsn": event.at, "ts_ms": event.at}}
+        return {"op": op, image: row, "source": source | {"snapshot": "last" if event.is_end else "true"}}
 
 
 def _mark(events: list[dict[str, Any]]) -> Marked:

@@ -80,7 +80,8 @@ STREAMED: Final[dict[str, dict[str, Any]]] = {
 """The types of a merged stream's properties."""
 _IMAGE: Final = f"STRUCT<{EVENTS.replace(' ', ': ').replace(',: ', ', ')}>"
 CHANGES: Final = (
-    f"op STRING, before {_IMAGE}, after {_IMAGE}, source STRUCT<connector: STRING, lsn: BIGINT, ts_ms: BIGINT>"
+    f"op STRING, before {_IMAGE}, after {_IMAGE}, source STRUCT<connector: STRING, table: STRING, "
+    "snapshot: STRING, lsn: BIGINT, ts_ms: BIGINT>"
 )
 GRADED: Final = f"{COLUMNS}, {GRADE} BIGINT"
 

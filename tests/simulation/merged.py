@@ -1,8 +1,8 @@
 """Tables that are merged by key: the events of their sources, and the rows that their readers are to see."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -38,6 +38,8 @@ class _Content:
     live: tuple[int, ...] = ()
     """The generations of the loads that the rows are of, where syncs bring them."""
     counts: Counter[int] = field(default_factory=Counter)
+    floors: tuple[tuple[tuple[int, ...], datetime], ...] = ()
+    """Orders below which rows stay out until a time."""
 
     def begin(self, generation: Generation, *, has_rows: bool) -> bool:
         """Begin a load of a sync; return whether it is the first one of a generation that replaces those before it."""
@@ -48,6 +50,13 @@ class _Content:
         if lowest > shown:
             self.rows, self.deleted = {}, {}
         return lowest > shown
+
+    def drop_below(self, floors: Collection[tuple[int, ...]], stays: Callable[[_Row], bool]) -> None:
+        """Drop the rows that are older than one of the floors, but for those that stay."""
+        self.rows = {
+            key: [row for row in rows if stays(row) or all(row.order >= floor for floor in floors)]
+            for key, rows in self.rows.items()
+        }
 
 
 def _find_newest(rows: Sequence[_Row]) -> _Row:
@@ -86,10 +95,12 @@ class MergedAuditor:
                 left = {
                     key: [row for row in rows if self._find_job(row) != undone] for key, rows in content.rows.items()
                 }
-                content = _Content(left, before[undone].deleted, before[undone].live, before[undone].counts)
+                content = replace(before[undone], rows=left)
             elif load is not None and undone is None and summary["operation"] != "replace":
                 jobs.append(load.split("/")[1])
-                before[jobs[-1]] = _Content({}, dict(content.deleted), content.live, Counter(content.counts))
+                before[jobs[-1]] = replace(
+                    content, rows={}, deleted=dict(content.deleted), counts=Counter(content.counts)
+                )
                 self._merge(name, place, content, load)
         expected = Counter(row.row for rows in content.rows.values() for row in rows)
         # A load that was ended without its intent keeps older rows of its deleted keys out, although no snapshot is its
@@ -150,14 +161,23 @@ class MergedAuditor:
         if replaces and not readings:
             # The source has no rows in this generation.
             return
+        if not readings and (nonce := self._find_truncating(place, load)) is not None:
+            readings = {nonce: []}
         if len(readings) != 1:
             self.find(f"{name}: load {load} has rows of readings {sorted(readings)}")
             return
         ((nonce, numbers),) = readings.items()
         numbers.sort()
-        self._judge_numbers(name, load, content, nonce, numbers, is_part=generation is not None and not replaces)
-        by_key = self._read_events(name, rule, nonce, numbers)
+        brought = self._list_floors(name, rule, nonce)
+        is_part = generation is not None and not replaces
+        self._judge_numbers(name, load, content, nonce, numbers, self._list_rows(name, rule, nonce), is_part=is_part)
         started = self._find_start(place, load)
+        lasting = [(floor, until) for floor, until in content.floors if until > started]
+        by_key = self._read_events(name, rule, nonce, numbers)
+        content.drop_below(brought.values(), self._is_foreign)
+        floors = [*brought.values(), *(floor for floor, _ in lasting)]
+        by_key = {key: [row for row in rows if all(row.order >= one for one in floors)] for key, rows in by_key.items()}
+        by_key = {key: rows for key, rows in by_key.items() if rows}
         deleted = {key: kept for key, kept in content.deleted.items() if kept[1] > started}
         after = dict(deleted)
         for key, rows in by_key.items():
@@ -174,12 +194,47 @@ class MergedAuditor:
                 until = started + timedelta(seconds=rule.deleted_seconds)
                 after[key] = deleted[key] if last in noted else (_Row(last.order, 3, last.row, True), until)
         if load.split("/")[1] not in self.books[place.state].given_up:
+            until = started + timedelta(seconds=rule.deleted_seconds)
             content.deleted = after if rule.deleted_seconds else {}
+            content.floors = (*lasting, *((floor, until) for floor in brought.values())) if rule.deleted_seconds else ()
+
+    def _is_foreign(self, row: _Row) -> bool:
+        """Whether nobody knows of which source table the row is."""
+        return not self._find_job(row)
+
+    def _list_floors(self, name: str, rule: MergeRule, nonce: int) -> dict[int, tuple[int, ...]]:
+        """Return the orders below which a load leaves no rows, by the number of their event."""
+        reading, floors = self.sources.readings[nonce], dict[int, tuple[int, ...]]()
+        events, epoch = self.sources.events.list(name, max(reading.ids, default=-1) + 1), self.sources.epochs.get(nonce)
+        for number in reading.ids if rule.has_floors and epoch is not None else ():
+            if events[number].is_truncate:
+                floors[number] = _make_order(rule, self._order(events[number], number, nonce))
+            elif events[number].is_end and epoch:
+                floors[number] = (epoch, 0, 0, 0)
+        return floors
+
+    def _find_truncating(self, place: Place, load: str) -> int | None:
+        """Find the reading of a load without files, all of whose events are truncates, by the epoch of its intent's
+        floors."""
+        _, job, attempt = load.split("/")
+        stored = self.bucket.objects.get(f"{place.root}/loads/{job}/{attempt}/tables/{place.table}.json")
+        floors = (parsed(stored).get("merge") or {}).get("floors", ()) if stored is not None else ()
+        epochs = {int(floor["order"][0]) for floor in floors}
+        readings = [
+            reading.nonce
+            for reading in self.sources.readings.values()
+            if (reading.pipeline, reading.table, reading.job) == (place.pipeline, place.table, job)
+            and (not epochs or self.sources.epochs.get(reading.nonce) in epochs)
+        ]
+        return readings[-1] if place.merges is not None and place.merges.has_floors and readings else None
 
     def _read_events(self, name: str, rule: MergeRule, nonce: int, numbers: list[int]) -> dict[int, list[_Row]]:
         """Return a load's rows by key; of those with the same order the last one, which a stream's stays before the
         table's, too."""
-        events, by_key = self.sources.events.list(name, max(numbers) + 1), dict[int, dict[tuple[int, ...], _Row]]()
+        events, by_key = (
+            self.sources.events.list(name, max(numbers, default=-1) + 1),
+            dict[int, dict[tuple[int, ...], _Row]](),
+        )
         for number in numbers:
             event, is_delete = events[number], rule.has_deletes and events[number].is_delete
             said = make_stream_order(event, number) if rule.is_stream else self._order(event, number, nonce)
@@ -195,11 +250,24 @@ class MergedAuditor:
         """Find what a sync was asked for; None for loads of others."""
         return self.sources.generations.get((place.pipeline, place.table, load.split("/")[1].partition(".s")[0]))
 
+    def _list_rows(self, name: str, rule: MergeRule, nonce: int) -> list[int]:
+        """Return the numbers of the events of a reading that are rows."""
+        ids = self.sources.readings[nonce].ids
+        events = self.sources.events.list(name, max(ids, default=-1) + 1)
+        return [number for number in ids if not (rule.has_floors and events[number].is_truncate)]
+
     def _judge_numbers(
-        self, name: str, load: str, content: "_Content", nonce: int, numbers: list[int], *, is_part: bool
+        self,
+        name: str,
+        load: str,
+        content: "_Content",
+        nonce: int,
+        numbers: list[int],
+        ids: list[int],
+        *,
+        is_part: bool,
     ) -> None:
         """A load has all rows of its reading; the parts of a sync that merges have them one after the other."""
-        ids = list(self.sources.readings[nonce].ids)
         first = content.counts[nonce] if is_part else 0
         content.counts[nonce] = first + len(numbers)
         last = content.counts[nonce] if is_part and ".s" in load.split("/")[1] else len(ids)
