@@ -206,6 +206,7 @@ TWICE = [
     ([(DELETE, NEW), (DELETE, NEW)], ["new"]),
     ([(NEW, DELETE), (NEW, DELETE)], []),
     ([(NEW,), (DELETE, NEW)], ["new"]),
+    ([(NEW,), (("later", False),)], ["new"]),
     ([(DELETE, NEW, DELETE)], []),
     ([(NEW, DELETE, ("newer", False))], ["newer"]),
 ]  # fmt: skip

@@ -14,6 +14,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
             "judgment = self._first"
         ),
         kinds="merged",
+        held_by="tests/iceberg/test_merge.py -k test_another_writer_of_the_same_keys_comes_between",
     ),
     "deletes-of-the-snapshot": Mutation(
         "rows that the table's deletes have taken out are not compared with",
@@ -41,6 +42,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "of rows with the same order that of the table stays",
         "return np.where(deleted, 4, 0)",
         kinds="merged",
+        held_by="tests/iceberg/test_merge.py -k test_rows_of_one_key_and_order",
     ),
     "last-row-of-the-load": Mutation(
         "of a load's rows with the same order the last one stays",
