@@ -28,6 +28,12 @@ ORDINAL: Final = "__lakewriter_ordinal"
 each row, which grows in the order of the files and of the rows in them."""
 ORDINAL_ID: Final = 2147483446
 """Its field id in Iceberg's files, which no table's column has: readers pass over it. Ids above it are reserved."""
+UNCHANGED: Final = "__lakewriter_unchanged"
+"""The last column of rows whose change events may leave unchanged values out. As JSON it has the names of the columns
+that are null for that reason, after ``true`` if the event gives the row another key, otherwise ``false``. It is null
+for a row that has all values."""
+UNCHANGED_ID: Final = 2147483445
+"""Its field id, likewise."""
 CHECK_TABLE: Final = "lakewriter_check_"
 """Begins the names of tables that ``lakewriter check`` tries to write, and that never exist."""
 

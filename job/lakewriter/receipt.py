@@ -374,6 +374,7 @@ class NotedRows(ControlObject):
     blank_lines  how many lines of the source were passed over
     skipped      how many events of each kind changed no row
     absent       the declared columns that no document has
+    unchanged    how many unchanged values of each column, by its written name, events leave out
     orders       the shapes of texts by which rows are merged, by the column's name in the source
     """
 
@@ -382,6 +383,7 @@ class NotedRows(ControlObject):
     blank_lines: int = sparse(0)
     skipped: Mapping[str, int] = sparse({})
     absent: Absent | None = sparse(None)
+    unchanged: Mapping[str, int] = sparse({})
     orders: Mapping[str, TextShapes] = sparse({})
 
 
@@ -458,6 +460,7 @@ class Receipt(NotedRows):
             blank_lines=facts.blank_lines,
             skipped=facts.skipped,
             absent=facts.absent,
+            unchanged=facts.unchanged,
             orders=findings.orders,
             columns=facts.columns,
             partition_values=facts.partition_values,
@@ -559,5 +562,6 @@ class FileFacts:
     blank_lines: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     absent: Absent | None = None
+    unchanged: Mapping[str, int] = field(default_factory=dict)
     columns: Mapping[str, ColumnStatistics] = field(default_factory=dict)
     partition_values: tuple[str | int | bool | None, ...] = ()

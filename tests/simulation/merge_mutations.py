@@ -202,4 +202,32 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="merged",
         held_by="tests/load/test_compacted.py -k test_an_undo_that_a_compaction_overtakes",
     ),
+    "filled-on-its-snapshot": Mutation(
+        "values that events leave out are looked for again in each snapshot that a commit is tried on",
+        (
+            "self._once = getattr(self, '_once', None)\n"
+            "self._once = self._once or (histories and histories.find_filling(self._intent))\n"
+            "filling = self._once"
+        ),
+        kinds="merged",
+        held_by="tests/iceberg/test_unchanged.py -k test_another_writer_of_the_row_comes_between",
+    ),
+    "filled-from-no-deleted-row": Mutation(
+        "a row that was deleted gives no value to a later one of its key",
+        "is_there = row >= 0",
+        kinds="merged",
+        held_by="tests/iceberg/test_unchanged.py -k test_values_that_nothing_has",
+    ),
+    "filled-in-its-epoch": Mutation(
+        "a row gives no value to one of another epoch",
+        "return sources",
+        kinds="merged",
+        held_by="tests/iceberg/test_unchanged.py -k test_values_that_nothing_has",
+    ),
+    "nothing-is-guessed": Mutation(
+        "a load of which a value is not known publishes nothing",
+        "if absent := ():",
+        kinds="merged",
+        held_by="tests/iceberg/test_unchanged.py -k test_values_that_nothing_has",
+    ),
 }

@@ -17,7 +17,8 @@ from lakewriter.source.change_events.unfolding import plan_events, unfold_batch
 from lakewriter.spec.change_events import CHANGE_ORDER, CHANGE_SOURCE, ChangeEvents
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
-from lakewriter.spec.table_spec import ColumnType, Mode, Read, TableSource
+from lakewriter.spec.row_rules import BadRows
+from lakewriter.spec.table_spec import ColumnType, Mode, PartitionField, Read, TableSource
 
 # Versions, times and fields that nothing here reads are left out of the recorded events. The pages are those of
 # https://debezium.io/documentation/reference/3.2/connectors/ and, of DMS,
@@ -56,6 +57,8 @@ def describe(row, order_by):
     if mark["reason"] is not None:
         return f"skipped: {mark['reason']}" if mark["column"] == SKIPPED else f"bad: {mark['reason']}"
     order = tuple(row.pop(name) for name in order_by)
+    if mark["column"] is not None:
+        return ("upsert", row, order, mark["column"])
     return ("delete" if is_deleted else "upsert", row, order)
 
 
@@ -171,8 +174,17 @@ EVENTS = {
     # UnchangedToastedReplicationMessageColumn.java: the forms that the placeholder has.
     "an unchanged value": (
         event("u", ANNE | {"email": "__debezium_unavailable_value"}, POSTGRESQL),
-        "bad: column 'email' has '__debezium_unavailable_value': the database left an unchanged value out, and no load "
-        "takes it from the table. Have the database log whole rows, such as by REPLICA IDENTITY FULL",
+        ("upsert", ANNE | {"email": None}, (0, 1, 24023128, 0), '[false,"email"]'),
+    ),
+    "unchanged values after a change of the key": (
+        event("c", ANNE | {"email": "__debezium_unavailable_value"}, POSTGRESQL),
+        ("upsert", ANNE | {"email": None}, (0, 1, 24023128, 0), '[true,"email"]'),
+    ),
+    # Its LOBs are left out when they change, too: oracle.html#oracle-property-lob-enabled
+    "oracle, a value that is left out": (
+        event("u", ANNE | {"email": "__debezium_unavailable_value"}, ORACLE),
+        "bad: column 'email' has '__debezium_unavailable_value': the database left an unchanged value out, which is "
+        "not certain to be the table's. Have the database log whole rows, such as by REPLICA IDENTITY FULL",
     ),
 }
 
@@ -230,17 +242,53 @@ UNAVAILABLE = {
 }
 
 
+WITHIN = {"text[]", "a struct"}
+"""The forms that have the placeholder beside other values."""
+UNCERTAIN: dict[str, dict[str, Any]] = {
+    "a quarantine": {"on_bad_row": BadRows(action="quarantine")},
+    "a column of the key": {"primary_key": ("id", "v")},
+    "several topics": {"read": Read(format="kafka", options={"subscribe": "a,b"})},
+    "a pattern of topics": {"read": Read(format="kafka", options={"subscribePattern": "a.*"})},
+    "lost messages": {"read": Read(format="kafka", options={"subscribe": "a", "failOnDataLoss": "false"})},
+    "several paths": {"read": Read(format="json", path=("a", "b"))},
+    "the latest files first": {"read": Read(format="json", path="a", options={"latestFirst": "true"})},
+    "a query": {"read": Read(sql="SELECT * FROM v", views={"v": Read(format="json", path="a")})},
+    "a partition": {"partition_by": (PartitionField(column="v"),)},
+}
+
+
 @pytest.mark.parametrize("form", UNAVAILABLE)
 def test_unavailable_values(form):
     (result,) = unfold([event("u", {"id": 1, "v": UNAVAILABLE[form]}, POSTGRESQL)])
+    if form in WITHIN:
+        assert result.startswith("bad: column 'v' has '__debezium_unavailable_value': ")
+    else:
+        assert result == ("upsert", {"id": 1, "v": None}, (0, 1, 24023128, 0), '[false,"v"]')
+
+
+def test_the_only_text_of_a_list():
+    # UnchangedToastedPlaceholder.java: the placeholder of text[] is a list with nothing else.
+    (result,) = unfold([event("u", {"id": 1, "v": [PLACEHOLDER]}, POSTGRESQL)])
+    assert result == ("upsert", {"id": 1, "v": None}, (0, 1, 24023128, 0), '[false,"v"]')
+
+
+@pytest.mark.parametrize("why", UNCERTAIN)
+def test_unavailable_values_that_are_not_certain(why):
+    (result,) = unfold([event("u", {"id": 1, "v": PLACEHOLDER}, POSTGRESQL)], **UNCERTAIN[why])
     assert result.startswith("bad: column 'v' has '__debezium_unavailable_value': ")
+
+
+def test_one_topic():
+    read = Read(format="kafka", options={"subscribe": "a"})
+    (result,) = unfold([event("u", {"id": 1, "v": PLACEHOLDER}, POSTGRESQL)], read=read)
+    assert result[-1] == '[false,"v"]'
 
 
 def test_another_placeholder():
     events = ChangeEvents(form="debezium", unavailable="[left out]")
     given = [event("u", {"id": 1, "v": value}, POSTGRESQL) for value in ("[left out]", PLACEHOLDER)]
-    (bad, good) = unfold(given, events)
-    assert bad.startswith("bad: column 'v' has '[left out]'")
+    (lacking, good) = unfold(given, events)
+    assert lacking == ("upsert", {"id": 1, "v": None}, (0, 1, 24023128, 0), '[false,"v"]')
     assert good == ("upsert", {"id": 1, "v": PLACEHOLDER}, (0, 1, 24023128, 0))
 
 

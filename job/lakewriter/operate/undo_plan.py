@@ -276,7 +276,9 @@ class UndoPlanner:
             at = self.find_expiry(intent.job_id)
             raise self._refuse(intent, why if at is None else f"{why}: an expiry has removed it on {at:%Y-%m-%d}")
         keys = tuple(f"s3://{intent.bucket}/{key}" for key in intent.files.list_keys())
-        changes = {"locations": keys, "snapshot_before": before, "restores_keys": True}
+        # Without a snapshot before it, all files leave that the load has in the table.
+        moved = writer.find_moved(intent) if before is None else ()
+        changes = {"locations": (*keys, *moved), "snapshot_before": before, "restores_keys": True}
         undone = plan.undone.model_copy(update=changes)
         return replace(plan, undone=undone, view="snapshot")
 

@@ -70,6 +70,7 @@ class Sum:
         self._engines: set[str] = set()
         self._samples: list[str] = []
         self._undeclared, self._requests, self._skipped = Counter[str](), Counter[str](), Counter[str]()
+        self._unchanged = Counter[str]()
         self._changed = Counter[tuple[str, str, str]]()
         self._is_repeated = False
         self._observed: dict[str, Observed] = {}
@@ -106,6 +107,7 @@ class Sum:
         self._undeclared.update(more.undeclared)
         self._requests.update(more.requests)
         self._skipped.update(more.skipped)
+        self._unchanged.update(more.unchanged)
         self._absent = Absent.join([self._absent, more.absent])
         for values in more.changed:
             self._changed[values.field, values.change, values.reason] += values.values
@@ -137,6 +139,7 @@ class Sum:
             observed=self._observed,
             violations=self._violations,
             absent=self._absent,
+            unchanged=dict(self._unchanged),
             orders=self._orders,
         )
 

@@ -113,6 +113,8 @@ class MergeIntent(ControlObject):
     deleted_level    the level of its own object
     compared         the columns that decide between rows of the load with the same key and order. None where these rows
                      are in the order of the files that they were read from: then the last one stays
+    fills            the columns whose unchanged values some of the load's events leave out: these are taken from
+                     earlier events or the table's row, anew on each snapshot that the commit is based on
     wins_ties        whether a row of the load replaces the table's of the same key and order, as one does that was
                      read again to correct it
     floors           the floors that the load brings: rows of the table below them go
@@ -130,6 +132,7 @@ class MergeIntent(ControlObject):
     deleted_folds: int = sparse(0)
     deleted_level: int = sparse(0)
     compared: tuple[str, ...] | None = sparse(None)
+    fills: tuple[str, ...] = sparse(())
     wins_ties: bool = sparse(False)
     floors: tuple[Floor, ...] = sparse(())
     floors_before: tuple[Floor, ...] = sparse(())

@@ -200,6 +200,7 @@ def _plan_merge(
         deleted=deleted if table.marks_deleted else None,
         keeps_deleted=table.keep_deleted,
         compared=None if _is_in_order(planned) else tuple(column.name for column in planned.shape.columns),
+        fills=tuple(sorted(staged.receipts.totals.unchanged)),
         # Rule later-record-stays
         # Records of one cursor come in the order in which their source has changed them.
         wins_ties=table.between is not None or table.stream is not None,

@@ -315,6 +315,7 @@ def plan_task(
         spill=plan_spill(_name_parts(load, table), partitions),
         watched=planned.watched,
         has_ordinals=isinstance(shape, ShapePlan) and shape.has_ordinals,
+        lacks_unchanged=isinstance(shape, ShapePlan) and shape.lacks_unchanged,
         apart=plan_apart(planned.action, load.control(table), load.attempt.job_id, load.attempt.id),
     )
 

@@ -1,6 +1,7 @@
 """A table's rows: the plan from the source's schema, the specification and the table's types; batches shaped by it."""
 
 import difflib
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +13,7 @@ import pyarrow.types as pt
 
 from lakewriter.column_types import Rename, enter, is_void, rebuild_type, reconcile, to_stored_type
 from lakewriter.errors import SchemaIncompatibleError, SourceFailedError, SpecInvalidError, ValueUnrepresentableError
-from lakewriter.naming import DELETED, ORDINAL, ORDINAL_ID, name_columns
+from lakewriter.naming import DELETED, ORDINAL, ORDINAL_ID, UNCHANGED, UNCHANGED_ID, name_columns
 from lakewriter.receipt import Cursor, Findings
 from lakewriter.shape.conversion import Conversion, convert, normalise_names, plan_conversion
 from lakewriter.shape.cursor import choose_higher, find_highest
@@ -22,6 +23,7 @@ from lakewriter.spec.specification import Spec, Tracking, TrackingColumn
 from lakewriter.spec.table_spec import Mode, Partition, TableSpec
 
 ORDINAL_FIELD: Final = pa.field(ORDINAL, pa.int64(), False, {"PARQUET:field_id": str(ORDINAL_ID)})
+UNCHANGED_FIELD: Final = pa.field(UNCHANGED, pa.string(), True, {"PARQUET:field_id": str(UNCHANGED_ID)})
 
 STEADY: Final = frozenset({Tracking.SYNCED, Tracking.JOB_ID})
 """These columns have one value in a whole load."""
@@ -51,7 +53,7 @@ class ShapePlan:
     ``partition`` has written names; so have ``merged_by``, key and order of a table that is merged, and ``orders``, the
     columns that say which of two rows of a key is newer, of one that is appended to as well. The values of
     ``discarded`` columns are counted, not written. With ``has_ordinals`` a file has the ordinals of its rows behind its
-    columns, which ``schema`` does not have.
+    columns, which ``schema`` does not have; with ``lacks_unchanged`` which of their values events leave out.
     """
 
     source_schema: pa.Schema
@@ -69,8 +71,20 @@ class ShapePlan:
     notes: tuple[str, ...] = ()
     discarded: tuple[ColumnPlan, ...] = ()
     has_ordinals: bool = False
+    lacks_unchanged: bool = False
     ordinal: ClassVar[str | None] = None
     """The column of a batch with the ordinals of its rows, if a column has them."""
+
+    def name_unchanged(self, texts: pa.Array) -> pa.Array:
+        """Return ``naming.UNCHANGED`` of rows with the columns' written names, by that with the source's names."""
+        names = {column.source: column.name for column in self.columns}
+        encoded = texts.dictionary_encode()
+        values = []
+        for text in encoded.dictionary.to_pylist():
+            is_moved, *columns = json.loads(text)
+            written = [names[column] for column in columns if column in names]
+            values.append(json.dumps([is_moved, *written]) if written else None)
+        return pa.array(values, pa.string()).take(encoded.indices)
 
     @property
     def loses_order(self) -> bool:
@@ -126,6 +140,7 @@ def plan_shape(
             *(f"column {name!r} has only null, [] and {{}}, and no type yet: left out and counted" for name in untyped),
         ),
         discarded=discarded,
+        lacks_unchanged=table.fills_unchanged,
     )
 
 

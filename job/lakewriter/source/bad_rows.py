@@ -13,7 +13,8 @@ from lakewriter.receipt import Absent, Floor
 BAD: Final = "__lakewriter_bad"
 """The last column of a batch that may have bad rows. It holds the offset at which a row begins, if the reader gives it,
 and the reason, which is null for good rows. ``row`` is the whole row as JSON if it was read from JSON. If a ``column``
-is named and several values do not fit, ``row`` holds the texts of all of them by column."""
+is named and several values do not fit, ``row`` holds the texts of all of them by column. A good row of a change event
+has in ``column`` which of its values are left out, as ``naming.UNCHANGED`` says."""
 SKIPPED: Final = "__lakewriter_skipped"
 """The ``column`` of a mark whose row is not a row of the table: its ``reason`` says what it is, and it is counted."""
 FLOOR: Final = "__lakewriter_floor"

@@ -127,6 +127,17 @@ class Read(Model):
         return self.sql is None and self.engine is None and self.kind.has_reader
 
     @property
+    def keeps_key_order(self) -> bool:
+        """True if no event of a key comes in a later load than an event that followed it: the source is one topic, or
+        the files of one path, and nothing is passed over."""
+        options = {name.lower(): value for name, value in self.options.items()}
+        if self.kind.name == "kafka":
+            topic, fails = options.get("subscribe"), str(options.get("failondataloss", "true")).lower() == "true"
+            return self.sql is None and isinstance(topic, str) and "," not in topic and fails
+        in_order = str(options.get("latestfirst", "false")).lower() == "false"
+        return self.sql is None and self.is_of_files and len(self.paths) == 1 and in_order
+
+    @property
     def leaves(self) -> tuple["Read", ...]:
         """The reads of the source that are no SQL: itself, or those of its views."""
         own_reads = (self,) if self.sql is None else ()
@@ -348,6 +359,24 @@ class TableSpec(TableSource):
     def marks_rows(self) -> bool:
         """Return whether bad rows are marked, and judged by the tasks that write: those of events are always."""
         return self.sets_aside or self.envelope is not None
+
+    @property
+    def fills_unchanged(self) -> bool:
+        """Return whether values that change events leave out, since they are unchanged, are taken from earlier events
+        or from the table's row.
+
+        This is right if the load and the table have all earlier events of a key. They may not if some are in the
+        quarantine, and if a query, a program or several topics give them.
+        """
+        events = self.envelope is not None and self.envelope.has_rows_inside
+        return events and not self.sets_aside and not self.conditions and self.read.keeps_key_order
+
+    @property
+    def whole_columns(self) -> frozenset[str]:
+        """The columns, by their names in the source and in lower case, whose values no event may leave out: rows are
+        found, divided or checked by them."""
+        partition = (field.column for field in self.partition_by)
+        return frozenset(name.lower() for name in (*self.primary_key, *partition, *self.expected_columns))
 
     @property
     def quarantine(self) -> str | None:

@@ -1,5 +1,6 @@
 """Write a partition's rows into staged files and return their receipts: a task's work, without Spark's API."""
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,11 +24,11 @@ from lakewriter.expect.failing_rows import find_failing
 from lakewriter.expect.observing import Observer
 from lakewriter.expect.repeated_keys import KeyCounter
 from lakewriter.expect.watching import NOTHING, Watched
-from lakewriter.naming import LOAD_METADATA, ORDINAL
+from lakewriter.naming import LOAD_METADATA, ORDINAL, UNCHANGED
 from lakewriter.receipt import Absent, FileFacts, Receipt
 from lakewriter.shape.shapers import AnyPlan, make_shaper
 from lakewriter.shape.stored_rows import OnePartition, StoredRowsPlan
-from lakewriter.shape.table import ORDINAL_FIELD, Shaped, ShapePlan
+from lakewriter.shape.table import ORDINAL_FIELD, UNCHANGED_FIELD, Shaped, ShapePlan
 from lakewriter.source.bad_rows import FLOOR, SKIPPED, read_absent, read_blank_lines, read_cut
 from lakewriter.source.files.file_source import make_bad_row_error
 from lakewriter.spec.access import Access
@@ -62,6 +63,7 @@ class TaskPlan:
     watched        what expectations ask about
     copies         how files that belong to records are copied
     has_ordinals   whether the rows' ordinals are written behind the columns of ``shape``
+    lacks_unchanged  whether files say which unchanged values the rows' events leave out
     apart          the bucket of the files, where it is not the destination's
     spill          where receipts go that are too many to return; without it all are returned
     """
@@ -86,12 +88,14 @@ class TaskPlan:
     watched: Watched = NOTHING
     copies: CopyPlan | None = None
     has_ordinals: bool = False
+    lacks_unchanged: bool = False
     apart: ApartBucket | None = None
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of its files."""
-        return self.shape.schema.append(ORDINAL_FIELD) if self.has_ordinals else self.shape.schema
+        schema = self.shape.schema.append(ORDINAL_FIELD) if self.has_ordinals else self.shape.schema
+        return schema.append(UNCHANGED_FIELD) if self.lacks_unchanged else schema
 
 
 def write_partition(
@@ -140,7 +144,7 @@ class _PartitionWriter:
             bad.read_cursor = self._shaper.read_cursor
         self._cut: Counter[str] = Counter()
         self._blank_lines = 0
-        self._skipped = Counter[str]()
+        self._skipped, self._unchanged = Counter[str](), Counter[str]()
         self._absent: Absent | None = None
         self._uploads: list[StagedUpload] = []
         metadata = {LOAD_METADATA: plan.load, **plan.metadata}
@@ -205,8 +209,8 @@ class _PartitionWriter:
         """Yield shaped rows; one that cannot be written goes into the quarantine, or fails the load."""
         try:
             shaped = self._shaper.shape(rows.batch)
-            if self._plan.has_ordinals:
-                shaped = self._add_ordinals(rows, shaped)
+            if self._plan.has_ordinals or self._plan.lacks_unchanged:
+                shaped = self._add_hidden(rows, shaped)
         except ValueUnrepresentableError as error:
             if self._bad is None:
                 document = f" The document is {error.document}." if error.document else ""
@@ -240,13 +244,23 @@ class _PartitionWriter:
         if shaped.num_rows:
             yield shaped
 
-    def _add_ordinals(self, rows: Rows, shaped: Shaped) -> Shaped:
-        """Add the ordinals of rows to the columns that are written; rows in their order get theirs here."""
-        # The bits are divided as Spark divides them, where it numbers the rows.
-        ordinals = pc.add(rows.row_numbers, self._partition << 33) if rows.ordinals is None else rows.ordinals
-        if isinstance(self._plan.shape, ShapePlan) and self._plan.shape.ordinal is not None:
-            ordinals = rows.batch.column(self._plan.shape.ordinal)
-        columns = [*shaped.rows.columns, ordinals]
+    def _add_hidden(self, rows: Rows, shaped: Shaped) -> Shaped:
+        """Add to the columns that are written those that are no columns of the table."""
+        columns, shape = list(shaped.rows.columns), self._plan.shape
+        assert isinstance(shape, ShapePlan)
+        if self._plan.has_ordinals and shape.ordinal is not None:
+            columns.append(rows.batch.column(shape.ordinal))
+        elif self._plan.has_ordinals:
+            # The bits are divided as Spark divides them, where it numbers the rows.
+            in_order = pc.add(rows.row_numbers, self._partition << 33)
+            columns.append(in_order if rows.ordinals is None else rows.ordinals)
+        if self._plan.lacks_unchanged:
+            assert rows.marks is not None
+            unchanged = shape.name_unchanged(pc.struct_field(rows.marks, "column"))
+            for count in pc.value_counts(unchanged.drop_null()).to_pylist():
+                _, *names = json.loads(count["values"])
+                self._unchanged.update(dict.fromkeys(names, count["counts"]))
+            columns.append(unchanged)
         return shaped._replace(rows=pa.RecordBatch.from_arrays(columns, schema=self._plan.schema))
 
     def _split_by_partition(self, batches: Iterator[pa.RecordBatch]) -> "Iterator[tuple[Values, pa.RecordBatch]]":
@@ -297,11 +311,13 @@ class _PartitionWriter:
         findings.changed.update({(name, TRUNCATED, CUT): count for name, count in self._cut.items()})
         self._cut.clear()
         (blank_lines, self._blank_lines), (absent, self._absent) = (self._blank_lines, 0), (self._absent, None)
-        skipped, self._skipped = dict(self._skipped), Counter[str]()
+        skipped, unchanged = dict(self._skipped), dict(self._unchanged)
+        self._skipped, self._unchanged = Counter(), Counter()
         observed, violations = self._observer.take(file.rows, footer)
         columns = read_column_statistics(footer) if footer is not None and plan.statistics else {}
-        # It is no column of the table.
+        # They are no columns of the table.
         columns.pop(ORDINAL, None)
+        columns.pop(UNCHANGED, None)
         facts = FileFacts(
             rows=file.rows,
             partition=self._partition,
@@ -318,6 +334,7 @@ class _PartitionWriter:
             blank_lines=blank_lines,
             skipped=skipped,
             absent=absent,
+            unchanged=unchanged,
             columns=columns,
             partition_values=values,
         )

@@ -21,7 +21,7 @@ from lakewriter.records.actions import IcebergAction
 DELETES: Final = "deletes-"
 MOVED: Final = "moved-"
 """Begin the names of files that are made when a load is committed: those with deletes, and those with rows of the load
-that have ids of rows that they replace."""
+that get the ids of rows that they replace, or values that their events leave out."""
 
 
 def name_made(kind: str, load: str) -> str:
@@ -56,19 +56,24 @@ def make_data_files(files: Iterable[Receipt], schema: Schema, spec: PartitionSpe
 
 def read_added_files(table: Table, snapshot: Snapshot) -> dict[str, int]:
     """Return the number of rows of every data file that the snapshot added, by location, but for files that its load's
-    rows were moved into.
+    rows were moved into."""
+    return {path: rows for path, rows, is_moved in _list_added_files(table, snapshot) if not is_moved}
 
-    Only manifests that the snapshot itself has written can name them.
-    """
-    rows, moved = {}, name_made(MOVED, read_load(snapshot) or "")
+
+def list_moved_files(table: Table, snapshot: Snapshot) -> list[str]:
+    """Return the locations of the data files that the rows of the snapshot's load were moved into."""
+    return [path for path, _, is_moved in _list_added_files(table, snapshot) if is_moved]
+
+
+def _list_added_files(table: Table, snapshot: Snapshot) -> Iterator[tuple[str, int, bool]]:
+    # Only manifests that the snapshot itself has written can name them.
+    moved = name_made(MOVED, read_load(snapshot) or "")
     for manifest in read_manifests(table.metadata, snapshot, table.io):
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
         for entry in read_live_entries(manifest, table.io):
-            is_moved = entry.path.rpartition("/")[2].startswith(moved)
-            if entry.snapshot_id == snapshot.snapshot_id and entry.content == DataFileContent.DATA and not is_moved:
-                rows[entry.path] = entry.rows
-    return rows
+            if entry.snapshot_id == snapshot.snapshot_id and entry.content == DataFileContent.DATA:
+                yield entry.path, entry.rows, entry.path.rpartition("/")[2].startswith(moved)
 
 
 def describe_file_differences(actual: Mapping[str, int], expected: Mapping[str, int]) -> list[str]:

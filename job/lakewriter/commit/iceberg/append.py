@@ -1,6 +1,6 @@
 """Append a load to an Iceberg table, or replace its files: one snapshot, committed with the number of the load."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import NoneType
 from typing import Final
 
@@ -17,6 +17,7 @@ from lakewriter.commit.iceberg.added_files import (
     MOVED,
     describe_file_differences,
     find_schema,
+    list_moved_files,
     make_data_files,
     name_made,
     read_added_files,
@@ -194,7 +195,7 @@ class IcebergTables:
         # Rule undo-of-expired
         if lacks_parent(snapshot) or (parent is not None and table.snapshot_by_id(parent) is None):
             return "the snapshot before it has expired", None
-        if parent is None and self.find_missing(intent):
+        if parent is None and (self.find_missing(intent) or self._find_missing(table, self.find_moved(intent))):
             return "its files were rewritten since, and the table had no snapshot before it", None
         return None, parent
 
@@ -234,8 +235,17 @@ class IcebergTables:
         """List the files of a committed load that the current snapshot does not have: they were rewritten since, or
         the table was rolled back."""
         table = _require_same_table(self._table.load(), intent)
-        locations = frozenset(f"s3://{intent.bucket}/{key}" for key in intent.files.list_keys())
-        return sorted(locations.difference(list_data_files(table, table.current_snapshot())))
+        return self._find_missing(table, (f"s3://{intent.bucket}/{key}" for key in intent.files.list_keys()))
+
+    @staticmethod
+    def _find_missing(table: Table, locations: Iterable[str]) -> list[str]:
+        return sorted(frozenset(locations).difference(list_data_files(table, table.current_snapshot())))
+
+    def find_moved(self, intent: Intent) -> list[str]:
+        """List the files that rows of a committed load were moved into when it was committed."""
+        table = _require_same_table(self._table.load(), intent)
+        snapshot = _find_snapshot(table, intent)
+        return [] if snapshot is None else list_moved_files(table, snapshot)
 
     def require_deletable(self, intent: Intent) -> None:
         """Raise ``SCHEMA_INCOMPATIBLE`` where rows of the load could not be deleted from files that were rewritten."""

@@ -6,7 +6,8 @@ compaction or of another writer of the same keys, costs another try. A file that
 
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
@@ -43,11 +44,11 @@ from lakewriter.commit.iceberg.merge_winners import (
     POSITION,
     PRECEDENCE,
     REPLACED,
-    Judged,
     judge,
 )
-from lakewriter.commit.iceberg.row_lineage import RowMove, read_row_ids
+from lakewriter.commit.iceberg.row_lineage import Moved, RowMove, read_row_ids
 from lakewriter.commit.iceberg.snapshot_presence import note_counts
+from lakewriter.commit.iceberg.unchanged import Filling, Gaps, Histories
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.records.changes import Load
 from lakewriter.records.facets import MergeIntent
@@ -55,17 +56,21 @@ from lakewriter.report import DeletedRows, MergeCounts, format_count, format_siz
 
 LOWEST: Final = 2
 """The first format version whose files with deletes name positions."""
+_ID: Final = "id"
+_MOVED: Final = pa.schema([(FILE, pa.int32()), (POSITION, pa.int64()), (_ID, pa.int64())])
 
 
 @dataclass(frozen=True)
 class _Judgment:
     """``gone`` has the positions in each data file that readers do not see after the merge. ``moved`` has those rows of
-    the load's files, of format version 3, that take the place of others, with the ids of these; they are among
-    ``gone``, since they are written again. ``removed`` are the locations of files, of data and of deletes,
-    that leave the table."""
+    the load's files that are written again, so that they are among ``gone``: those that lack values, which ``filling``
+    has, and of format version 3 those that take the place of others, with the ids of these. ``every`` are the files by
+    their numbers, ``removed`` the locations of files, of data and of deletes, that leave the table."""
 
     gone: list[tuple[LiveFile, pa.Array]]
-    moved: list[tuple[DataFile, pa.Array, pa.Array]]
+    moved: list[Moved]
+    filling: Filling | None
+    every: Mapping[int, LiveFile]
     counts: MergeCounts
     removed: frozenset[str]
 
@@ -79,6 +84,7 @@ class KeyMerge:
         self._gone, self._floors = AppliedDeletes(), Floors(merge)
         self._below: Mapping[int, pa.Array] = {}
         self._schema_id: int | None = None
+        self._gaps: Gaps | None = None
 
     def commit(
         self,
@@ -103,12 +109,11 @@ class KeyMerge:
         def make_name(kind: str, ending: str) -> str:
             return f"{name_made(kind, load)}{uuid.uuid4()}.{ending}"
 
-        gone = [(live.file, positions) for live, positions in judgment.gone]
-        moved, replaced = list[DataFile](), list[str]()
+        gone, replaced = [(live.file, positions) for live, positions in judgment.gone], list[str]()
+        moved = self._move_rows(table, schema, judgment, lambda: make_name(MOVED, "parquet"))
         if table.format_version < format3.VERSION:
             deletes = write_position_deletes(table, gone, lambda: make_name(DELETES, "parquet"))
         else:
-            moved = list(RowMove(table, schema, lambda: make_name(MOVED, "parquet")).write(judgment.moved))
             vectors = [(live.file, self._add_gone(table, live, positions)) for live, positions in judgment.gone]
             # Rule position-deletes-leave
             replaced = [] if replaces else list_position_deletes(table)
@@ -124,6 +129,12 @@ class KeyMerge:
             [*replaced, *judgment.removed],
             replaces=replaces,
         ).commit()
+
+    def _move_rows(self, table: Table, schema: Schema, judgment: _Judgment, name: Callable[[], str]) -> list[DataFile]:
+        """Write rows of the load again, with the ids and the values that they get by the merge."""
+        filling = judgment.filling
+        with nullcontext() if filling is None else filling.open(table, schema, judgment.every) as fill:
+            return list(RowMove(table, schema, name, fill).write(judgment.moved))
 
     def _add_gone(self, table: Table, live: LiveFile, positions: pa.Array) -> pa.Array:
         """Return all positions in a data file that are gone: a vector has those of the deletes before it too."""
@@ -155,26 +166,50 @@ class KeyMerge:
         for number, positions in self._below.items():
             gone[number].append(positions)
             counts += MergeCounts(late=len(positions))
+        histories = self._begin_histories(table, reader, files, rows)
         for part in rows.parts:
-            judged = self._judge_part(table, reader, rows, part, every, cleared)
+            loaded, others = pa.concat_tables(part.loaded), self._read_others(table, reader, rows, part, every, cleared)
+            judged = judge(
+                loaded,
+                others,
+                reader.orders,
+                keeps_deleted=self._merge.keeps_deleted,
+                wins_ties=self._merge.wins_ties,
+            )
             counts += judged.counts
             for file, of_file in _split_by_file(judged.gone):
                 gone[file] += of_file[POSITION].chunks
+            if histories is not None:
+                histories.add(loaded, others, judged.newest)
             # Rule updated-rows-keep-ids
             if table.format_version >= format3.VERSION:
                 replaced.append(judged.replaced)
-        moved = list(_find_moved(table, pa.concat_tables(replaced), every)) if replaced else []
+        # Rule filled-on-its-snapshot
+        filling = None if histories is None else histories.find_filling(self._intent)
+        moved = list(_join_moved(_find_moved(table, replaced, every), filling))
         for file, positions, _ in moved:
             gone[file].append(positions)
         by_file = [(every[file], pa.concat_arrays(gone.pop(file))) for file in sorted(gone)]
         return _Judgment(
             join_gone(by_file, cleared.parts),
-            [(every[file].file, positions, ids) for file, positions, ids in moved],
+            [(every[file].file, positions, ids if replaced else None) for file, positions, ids in moved],
+            filling,
+            every,
             counts + MergeCounts(cleared=cleared.rows),
             cleared.paths | cleared.deletes,
         )
 
-    def _judge_part(
+    def _begin_histories(
+        self, table: Table, reader: RowReader, files: Sequence[DataFile], rows: MergeRows
+    ) -> Histories | None:
+        """Return room for the rows of keys that lack values; None where the load's events leave none out."""
+        if not self._merge.fills:
+            return None
+        if self._gaps is None:
+            self._gaps = Gaps(table.io, files)
+        return Histories(self._gaps, reader, (pa.concat_tables(part.loaded) for part in rows.parts))
+
+    def _read_others(
         self,
         table: Table,
         reader: RowReader,
@@ -182,17 +217,11 @@ class KeyMerge:
         part: Part,
         every: Mapping[int, LiveFile],
         cleared: Cleared,
-    ) -> Judged:
+    ) -> pa.Table:
+        """Return the rows with a part's keys that the table has, and those of these keys that were deleted before."""
         stored = self._drop_gone(table, part.stored.read(rows.stored_schema), every, cleared)
         # Rule deleted-keys-keep-out
-        stored = pa.concat_tables([stored, self._read_deleted_before(reader, rows, part)])
-        return judge(
-            pa.concat_tables(part.loaded),
-            stored,
-            reader.orders,
-            keeps_deleted=self._merge.keeps_deleted,
-            wins_ties=self._merge.wins_ties,
-        )
+        return pa.concat_tables([stored, self._read_deleted_before(reader, rows, part)])
 
     def _drop_gone(self, table: Table, rows: pa.Table, every: Mapping[int, LiveFile], cleared: Cleared) -> pa.Table:
         """Return those rows of the table, by file and position, that its current snapshot has and that no floor
@@ -297,21 +326,28 @@ def _split_by_file(rows: pa.Table, name: str = FILE) -> Iterator[tuple[int, pa.T
         yield int(file), rows.slice(start, count)
 
 
-def _find_moved(
-    table: Table, replaced: pa.Table, every: Mapping[int, LiveFile]
-) -> Iterator[tuple[int, pa.Array, pa.Array]]:
-    """Yield the number of each file of the load, the positions of its rows that take the place of rows with ids, and
-    these ids."""
+def _find_moved(table: Table, replaced: Sequence[pa.Table], every: Mapping[int, LiveFile]) -> pa.Table:
+    """Return file and position of each row of the load that takes the place of a row with an id, with this id."""
+    if not replaced:
+        return _MOVED.empty_table()
     file_before, position_before = f"{REPLACED}{FILE}", f"{REPLACED}{POSITION}"
-    replaced = replaced.sort_by([(file_before, "ascending"), (position_before, "ascending")])
+    rows = pa.concat_tables(replaced).sort_by([(file_before, "ascending"), (position_before, "ascending")])
     ids = [
-        read_row_ids(table.io, every[file].file, rows[position_before].combine_chunks())
-        for file, rows in _split_by_file(replaced, file_before)
+        read_row_ids(table.io, every[file].file, of_file[position_before].combine_chunks())
+        for file, of_file in _split_by_file(rows, file_before)
     ]
-    moved = replaced.select([FILE, POSITION]).append_column("id", pa.chunked_array(ids, pa.int64()))
-    moved = moved.filter(pc.is_valid(moved["id"])).sort_by([(FILE, "ascending"), (POSITION, "ascending")])
-    for file, rows in _split_by_file(moved):
-        yield file, rows[POSITION].combine_chunks(), rows["id"].combine_chunks()
+    moved = rows.select([FILE, POSITION]).append_column(_ID, pa.chunked_array(ids, pa.int64())).cast(_MOVED)
+    return moved.filter(pc.is_valid(moved[_ID]))
+
+
+def _join_moved(moved: pa.Table, filling: Filling | None) -> Iterator[tuple[int, pa.Array, pa.Array]]:
+    """Yield the number of each file with rows to write again, and the positions and ids of these, each once."""
+    if filling is not None:
+        # A row that takes no other one's place gets an id of its own.
+        moved = pa.concat_tables([moved, filling.rows.append_column(_ID, pa.nulls(len(filling.rows), pa.int64()))])
+        moved = moved.group_by([FILE, POSITION]).aggregate([(_ID, "max")]).rename_columns(_MOVED.names)
+    for file, rows in _split_by_file(moved.sort_by([(FILE, "ascending"), (POSITION, "ascending")])):
+        yield file, rows[POSITION].combine_chunks(), rows[_ID].combine_chunks()
 
 
 def require_mergeable(table: Table, what: str = "rows are merged") -> None:

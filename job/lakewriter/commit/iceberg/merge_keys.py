@@ -31,6 +31,8 @@ _DIGEST_BYTES: Final = 7
 _ABOVE_DIGESTS: Final = 256**_DIGEST_BYTES
 ROWS: Final = 131_072
 """The rows of a file that are compared with the load's keys at a time."""
+FEW_ROWS: Final = 8_192
+"""Whole rows, or values of any length, that are held at a time."""
 
 
 class RowReader:
@@ -100,16 +102,26 @@ class RowReader:
             column = None if name is None else parquet.read([name]).column(name)
         return None if column is None else iter(column.take(positions).to_pylist())
 
+    def read_values(self, file: DataFile, wanted: Mapping[str, pa.Array]) -> Iterator[tuple[str, pa.Array]]:
+        """Yield the values of columns, by their labels, at the sorted positions that are ``wanted`` of each: in their
+        order, some at a time."""
+        with pq.ParquetFile(open_parquet(self._io, file), pre_buffer=True) as parquet:
+            names = self.find_names(parquet.schema_arrow, file)
+            for label, positions in wanted.items():
+                if label in names:
+                    for rows, _ in iterate_rows(parquet, positions, [names[label]]):
+                        yield label, rows.column(0).cast(self._types[label])
+                else:
+                    constant = self.find_constant(self._ids[label], self._types[label], file)
+                    yield label, pa.repeat(constant, len(positions))
+
     def digest_rows(self, file: DataFile, positions: pa.ChunkedArray, columns: Collection[str]) -> Iterator[int]:
         """Yield the digest of the values that each row at these positions has in ``columns``, as a number below
         ``_ABOVE_DIGESTS``; ``positions`` are sorted."""
-        wanted, start = {name.lower() for name in columns}, 0
+        wanted = {name.lower() for name in columns}
         with pq.ParquetFile(open_parquet(self._io, file), pre_buffer=True) as parquet:
             names = sorted(name for name in parquet.schema_arrow.names if name.lower() in wanted)
-            for batch in parquet.iter_batches(batch_size=ROWS, columns=names):
-                in_batch = pc.and_(pc.greater_equal(positions, start), pc.less(positions, start + len(batch)))
-                rows = batch.take(pc.subtract(positions.filter(in_batch), start).combine_chunks())
-                start += len(batch)
+            for rows, _ in iterate_rows(parquet, positions.combine_chunks(), names):
                 yield from (_digest(row) for row in rows.to_pylist())
 
     def _take_columns(self, batch: pa.RecordBatch, names: dict[str, str], file: DataFile, start: int) -> pa.Table:
@@ -233,6 +245,27 @@ def rank_alike(rows: pa.Table, reader: RowReader, files: Sequence[DataFile], col
 
 def _digest(row: Mapping[str, Any]) -> int:
     return int.from_bytes(sha256(repr(sorted(row.items())).encode()).digest()[:_DIGEST_BYTES])
+
+
+def iterate_rows(
+    parquet: pq.ParquetFile, positions: pa.Array, columns: Sequence[str] | None = None
+) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    """Yield the rows at sorted positions of a file, some at a time, with their positions. Row groups that have none of
+    them are not read."""
+    end = 0
+    for group in range(parquet.num_row_groups):
+        start, end = end, end + parquet.metadata.row_group(group).num_rows
+        if not pc.any(_is_within(positions, start, end)).as_py():
+            continue
+        for batch in parquet.iter_batches(batch_size=FEW_ROWS, row_groups=[group], columns=columns):
+            of_batch = positions.filter(_is_within(positions, start, start + len(batch)))
+            if len(of_batch):
+                yield batch.take(pc.subtract(of_batch, start)), of_batch
+            start += len(batch)
+
+
+def _is_within(positions: pa.Array, start: int, end: int) -> pa.Array:
+    return pc.and_(pc.greater_equal(positions, start), pc.less(positions, end))
 
 
 def open_parquet(io: Any, file: DataFile) -> Any:

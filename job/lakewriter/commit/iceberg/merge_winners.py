@@ -200,7 +200,7 @@ def _rank(rows: pa.Table, orders: Sequence[str], *, wins_ties: bool) -> pa.Table
     sort_keys = [(name, "ascending") for name in (*by, _WEIGHT, PRECEDENCE, FILE, POSITION)]
     rows = rows.take(pc.sort_indices(rows, sort_keys=sort_keys)).combine_chunks()
     alike = pa.repeat(False, len(rows))
-    differs = reduce(pc.or_, (_differ_from_previous(rows[name]) for name in orders), alike)
+    differs = reduce(pc.or_, (differ_from_previous(rows[name]) for name in orders), alike)
     rows = rows.append_column(_ORDER, pc.cumulative_sum(differs.cast(pa.int64())))
     return rows.append_column(_RANK, pa.arange(0, len(rows)))
 
@@ -221,7 +221,7 @@ def _weigh(rows: pa.Table, by: Sequence[str], *, wins_ties: bool) -> pa.Array:
     return pa.array(np.where(_take(rows, _IS_LOADED), of_load, _weigh_others(deleted)), pa.int8())
 
 
-def _differ_from_previous(column: pa.ChunkedArray) -> pa.Array:
+def differ_from_previous(column: pa.ChunkedArray) -> pa.Array:
     """Return whether each value differs from that before it, null being equal to null; the first one does not."""
     values = pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
     before, after = values[:-1], values[1:]

@@ -21,7 +21,7 @@ from pyiceberg.typedef import Record
 from lakewriter.commit.iceberg.deletion_vectors import LiveFile
 from lakewriter.commit.iceberg.format3 import DataFile3
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, ManifestStatistics
-from lakewriter.commit.iceberg.merge_keys import ROWS, open_parquet
+from lakewriter.commit.iceberg.merge_keys import iterate_rows, open_parquet
 from lakewriter.encode.parquet_footer import read_column_statistics
 from lakewriter.spec.specification import MIB
 
@@ -30,6 +30,8 @@ SEQUENCE: Final = 2147483539
 """The field ids that the specification reserves for a row's id and for the sequence number of its last change."""
 FULL: Final = 128 * MIB
 """A file with moved rows of so many bytes is closed, and another one begun: it is held in memory."""
+_GROUP: Final = 32 * MIB
+"""The bytes of rows that become a row group."""
 
 
 def make_fields(names: Sequence[str]) -> tuple[pa.Field, pa.Field]:
@@ -70,49 +72,53 @@ def read_row_ids(io: Any, file: DataFile, positions: pa.Array) -> pa.Array:
     return fill_row_ids(stored, file, positions)
 
 
+Moved = tuple[DataFile, pa.Array, pa.Array | None]
+"""Rows of a data file: their sorted positions, and their ids, of which a table below format version 3 has none."""
+Fill = Callable[[DataFile, pa.RecordBatch, pa.Array], pa.RecordBatch]
+"""Returns rows of a data file, which are at these positions, with the values that they lack."""
+
+
 class RowMove:
     """Writes rows of a load's files into files of their own, with their ids; ``name`` makes the files' names.
 
     ``schema`` is that of the load's files.
     """
 
-    def __init__(self, table: Table, schema: Schema, name: Callable[[], str]) -> None:
-        self._table, self._name = table, name
+    def __init__(self, table: Table, schema: Schema, name: Callable[[], str], fill: Fill | None = None) -> None:
+        self._table, self._name, self._fill = table, name, fill
         self._statistics = ManifestStatistics(schema)
 
-    def write(self, moved: Sequence[tuple[DataFile, pa.Array, pa.Array]]) -> Iterator[DataFile]:
-        """Write the rows at these sorted positions of each file with these ids: at least one file for each partition.
-        Yield the manifest entries."""
-        groups = defaultdict[Record, list[tuple[DataFile, pa.Array, pa.Array]]](list)
+    def write(self, moved: Sequence[Moved]) -> Iterator[DataFile]:
+        """Write the rows: at least one file for each partition. Yield the manifest entries."""
+        groups = defaultdict[Record, list[Moved]](list)
         for file, positions, ids in moved:
             groups[file.partition].append((file, positions, ids))
         for partition, group in groups.items():
             yield from self._write_group(group, partition)
 
-    def _write_group(
-        self, group: Sequence[tuple[DataFile, pa.Array, pa.Array]], partition: Record
-    ) -> Iterator[DataFile]:
+    def _write_group(self, group: Sequence[Moved], partition: Record) -> Iterator[DataFile]:
         batches = (batch for file, positions, ids in group for batch in self._read(file, positions, ids))
-        batch = next(batches, None)
-        while batch is not None:
-            body, schema = BytesIO(), batch.schema
+        joined = _join_rows(batches)
+        rows = next(joined, None)
+        while rows is not None:
+            body, schema = BytesIO(), rows.schema
             with pq.ParquetWriter(body, schema, compression="zstd") as writer:
                 # Files of one load may differ in columns that no reader asks for.
-                while batch is not None and batch.schema == schema and body.tell() < FULL:
-                    writer.write_batch(batch)
-                    batch = next(batches, None)
+                while rows is not None and rows.schema == schema and body.tell() < FULL:
+                    writer.write_table(rows)
+                    rows = next(joined, None)
             yield self._store(body.getvalue(), partition, group[0][0].spec_id)
 
-    def _read(self, file: DataFile, positions: pa.Array, ids: pa.Array) -> Iterator[pa.RecordBatch]:
-        start = 0
+    def _read(self, file: DataFile, positions: pa.Array, ids: pa.Array | None) -> Iterator[pa.RecordBatch]:
+        done = 0
         with pq.ParquetFile(open_parquet(self._table.io, file), pre_buffer=True) as parquet:
-            for batch in parquet.iter_batches(batch_size=ROWS):
-                in_batch = pc.and_(pc.greater_equal(positions, start), pc.less(positions, start + len(batch)))
-                rows = batch.take(pc.subtract(positions.filter(in_batch), start))
-                start += len(batch)
-                if len(rows):
+            for batch, of_batch in iterate_rows(parquet, positions):
+                rows = batch if self._fill is None else self._fill(file, batch, of_batch)
+                if ids is not None:
                     field, _ = make_fields(rows.schema.names)
-                    yield rows.append_column(field, ids.filter(in_batch))
+                    rows = rows.append_column(field, ids.slice(done, len(rows)))
+                done += len(rows)
+                yield rows
 
     def _store(self, body: bytes, partition: Record, spec_id: int) -> DataFile:
         location = self._table.location_provider().new_data_location(self._name())
@@ -132,3 +138,16 @@ class RowMove:
         )
         file.spec_id = spec_id
         return file
+
+
+def _join_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Yield batches of one schema together, in row groups of a fair size."""
+    held, size = list[pa.RecordBatch](), 0
+    for batch in batches:
+        if held and (size >= _GROUP or batch.schema != held[0].schema):
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+        held.append(batch)
+        size += batch.nbytes
+    if held:
+        yield pa.Table.from_batches(held)

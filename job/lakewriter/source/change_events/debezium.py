@@ -3,6 +3,7 @@
 https://debezium.io/documentation/reference/3.2/connectors/
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from lakewriter.source.change_events.members import (
     find_placeholder,
     find_type,
     get_member,
+    is_placeholder,
     is_present,
     join_types,
     read_texts,
@@ -132,6 +134,8 @@ class DebeziumPlan:
     """True if a column ``schema`` beside the payload says what the types of its rows are."""
     keeps_deleted: bool = False
     """True if the table keeps its deleted rows, so that no event takes all of them out."""
+    whole: frozenset[str] | None = None
+    """The columns whose values no event may leave out, in lower case; None for all."""
 
     @property
     def fields(self) -> tuple[pa.Field, ...]:
@@ -156,11 +160,39 @@ class DebeziumPlan:
         order = self._find_order(event, op, reasons)
         floors = find_floors(get_member(event, "source"), op, order, reasons, keeps_deleted=self.keeps_deleted)
         columns = [self._choose(field, after, before, is_delete, reasons) for field in self.rows]
-        for field, values in zip(self.rows, columns, strict=True):
-            is_left_out = pc.and_(find_placeholder(values, self.events.unavailable), pc.invert(is_delete))
-            reasons.add(is_left_out, _explain_unavailable(field.name, self.events.unavailable))
+        columns, unchanged = self._leave_unchanged_out(event, op, columns, reasons)
         left = pc.if_else(skipped.is_valid(), pa.scalar(None, pa.string()), reasons.texts)
-        return Unfolded(pa.arange(0, count), [*columns, *order], is_delete, left, skipped).add_floors(floors, op)
+        unfolded = Unfolded(pa.arange(0, count), [*columns, *order], is_delete, left, skipped, unchanged=unchanged)
+        return unfolded.add_floors(floors, op)
+
+    def _leave_unchanged_out(
+        self, event: pa.Array, op: pa.Array, columns: list[pa.Array], reasons: Reasons
+    ) -> tuple[list[pa.Array], pa.Array]:
+        """Return the columns with null where an event leaves an unchanged value out, and which these are.
+
+        Only PostgreSQL's connector leaves out nothing but what is unchanged: Oracle's leaves out changed values as well
+        unless ``lob.enabled`` is set. A ``c`` that lacks values gives a row another key, as an insert has all of them:
+        https://debezium.io/documentation/reference/3.2/connectors/postgresql.html#postgresql-primary-key-updates
+        """
+        count, text, nothing = len(event), self.events.unavailable, pa.scalar(None, pa.string())
+        is_written = pc.fill_null(pc.not_equal(op, "d"), True)
+        connector = read_texts(get_member(get_member(event, "source"), "connector"), count)
+        may_lack = pc.and_(pc.equal(connector, "postgresql"), pc.is_in(op, value_set=pa.array(["c", "u"])))
+        whole, written, names = self.whole, list[pa.Array](), list[pa.Array]()
+        for field, values in zip(self.rows, columns, strict=True):
+            is_bad, may_fill = pc.and_(find_placeholder(values, text), is_written), pa.repeat(False, count)
+            if pc.any(is_bad).as_py() and whole is not None and field.name.lower() not in whole:
+                may_fill = pc.fill_null(pc.and_(is_placeholder(values, text), may_lack), False)
+                names.append(pc.if_else(may_fill, json.dumps(field.name), nothing))
+                values = pc.if_else(may_fill, pa.scalar(None, field.type), values)
+            reasons.add(pc.and_(is_bad, pc.invert(may_fill)), _explain_unavailable(field.name, text))
+            written.append(values)
+        if not names:
+            return written, pa.nulls(count, pa.string())
+        lacks = any_of([name.is_valid() for name in names], count)
+        is_moved = pc.if_else(pc.fill_null(pc.equal(op, "c"), False), "true", "false")
+        listed = pc.binary_join_element_wise(is_moved, *names, ",", null_handling="skip")
+        return written, pc.if_else(lacks, pc.binary_join_element_wise("[", listed, "]", ""), nothing)
 
     def _choose(
         self,
@@ -238,8 +270,8 @@ _TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
 
 def _explain_unavailable(name: str, placeholder: str) -> str:
     return (
-        f"column {name!r} has {placeholder!r}: the database left an unchanged value out, and no load takes it from the "
-        "table. Have the database log whole rows, such as by REPLICA IDENTITY FULL"
+        f"column {name!r} has {placeholder!r}: the database left an unchanged value out, which is not certain to be "
+        "the table's. Have the database log whole rows, such as by REPLICA IDENTITY FULL"
     )
 
 

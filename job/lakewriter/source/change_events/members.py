@@ -1,6 +1,7 @@
 """Read the members of events, and tell what is wrong with them; each function is for all events of a batch."""
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -30,6 +31,7 @@ class Unfolded:
         reasons: Why an event cannot be taken, by event; null for one that can.
         skipped: What an event is that changes no row, by event; null for others.
         floors: The floor that there is instead of a row, as JSON; null for rows. None if there is none.
+        unchanged: Which values an event leaves out, by event, as ``naming.UNCHANGED`` says.
     """
 
     events: pa.Array
@@ -38,6 +40,7 @@ class Unfolded:
     reasons: pa.Array
     skipped: pa.Array
     floors: pa.Array | None = None
+    unchanged: pa.Array | None = None
 
     def add_floors(self, floors: pa.Array, op: pa.Array) -> "Unfolded":
         """Return the rows with the floors of their events: a truncate has no row, and the end of a snapshot has one."""
@@ -146,6 +149,22 @@ def convert_member(value: pa.Array | None, kind: pa.DataType, count: int) -> pa.
         offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
         return pa.ListArray.from_arrays(offsets, flat, type=kind, mask=value.is_null())
     return cast_values(value, kind).values
+
+
+def is_placeholder(values: pa.Array, text: str) -> pa.Array:
+    """Return where values are nothing but the placeholder: in lists of texts it is the only element."""
+    kind, count = values.type, len(values)
+    if pt.is_string(kind):
+        encoded = base64.b64encode(text.encode()).decode()
+        as_object = json.dumps({text: text}, separators=(",", ":"))
+        return any_of([pc.is_in(values, value_set=pa.array([text, encoded, as_object]))], count)
+    if is_list_like(kind) and not pt.is_integer(kind.value_type):
+        is_single = pc.fill_null(pc.equal(pc.list_value_length(values), 1), False)
+        is_text = (
+            is_placeholder(pc.list_element(values.filter(is_single), 0), text) if pc.any(is_single).as_py() else []
+        )
+        return pc.replace_with_mask(pa.repeat(False, count), is_single, pa.array(is_text, pa.bool_()))
+    return pa.repeat(False, count) if pt.is_struct(kind) else find_placeholder(values, text)
 
 
 def find_placeholder(values: pa.Array, text: str) -> pa.Array:

@@ -1,5 +1,7 @@
 """Make rows of a batch of events: columns of the row and its order, whether it deletes its key, and its mark."""
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,7 +31,8 @@ def plan_events(schema: pa.Schema, table: TableSpec, events: ChangeEvents) -> An
         return plan_documents(schema, table, events)
     columns = {column.name: read_noted_type(column) for column in table.read.learnt.columns}
     declared = (*table.primary_key, *table.columns)
-    return plan_debezium(schema, events, table.id, columns, declared, keeps_deleted=table.keep_deleted)
+    plan = plan_debezium(schema, events, table.id, columns, declared, keeps_deleted=table.keep_deleted)
+    return replace(plan, whole=table.whole_columns) if table.fills_unchanged else plan
 
 
 def unfold_batch(plan: AnyEventPlan, marked: Marked) -> pa.RecordBatch:
@@ -45,6 +48,8 @@ def unfold_batch(plan: AnyEventPlan, marked: Marked) -> pa.RecordBatch:
     marks["value"], marks["row"] = pc.coalesce(texts, marks["value"]), pc.coalesce(texts, marks["row"])
     marks["reason"] = pc.coalesce(skipped, reasons, marks["reason"])
     marks["column"] = pc.if_else(skipped.is_valid(), SKIPPED, marks["column"])
+    if unfolded.unchanged is not None:
+        marks["column"] = pc.if_else(marks["reason"].is_null(), unfolded.unchanged, marks["column"])
     marks = {name: values.take(unfolded.events) for name, values in marks.items()}
     if unfolded.floors is not None:
         is_floor = unfolded.floors.is_valid()
