@@ -63,6 +63,15 @@ def test_truncates(topic):
     assert topic.rows("id") == [(2,), (5,), (6,), (7,)]
 
 
+def test_a_truncate_of_rows_that_are_deleted(topic):
+    """Their files leave with it, though it takes no row out that readers have seen."""
+    topic.load("a", change("c", 50, 1))
+    topic.load("b", change("d", 51, 1))
+    table = topic.load("c", change("t", 60))
+    assert (table.status, topic.rows("id")) == ("done", [])
+    assert topic.users.differences() == []
+
+
 def test_a_snapshot_in_a_higher_epoch(topic):
     topic.load("a", read(1, "first", 1), read(2, "true", 1), read(3, "last", 1), read(9, "true", 1, GUESTS))
     assert (len(topic.rows("id")), remembered(topic)) == (4, [])

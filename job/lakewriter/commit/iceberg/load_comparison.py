@@ -19,7 +19,6 @@ from lakewriter.commit.iceberg.snapshot_presence import (
     explain_absence,
     is_refresh,
     is_same_table,
-    read_counts,
     read_load,
     read_undone,
     walk_ancestors,
@@ -137,7 +136,8 @@ class LoadComparison:
         elif (undone := read_undone(snapshot)) is not None:
             # The file of a compaction has rows of several loads.
             self._notes.append(f"{location} was taken out, or written again without rows of load {undone!r}, by {by}")
-        elif isinstance(counts := read_counts(snapshot, "merge"), MergeCounts) and counts.cleared:
+        elif snapshot.summary is not None and MergeCounts.name_property() in snapshot.summary.additional_properties:
+            # A merge takes out no other file, and of those with rows that readers see it counts these.
             self._notes.append(f"{location} went with a truncate, or a new snapshot of its source, by {by}")
         elif _is_rewrite(snapshot):
             self._notes.append(f"{location} was rewritten into other files by {by}, with as many rows")
