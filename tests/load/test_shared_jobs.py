@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import orc
 
+from lakewriter.aws import Clients
+from lakewriter.run.load import run
 from lakewriter.run.shared_jobs import SharedJobs
 from lakewriter.run.stop import Stop
 from lakewriter.staging import shared_job
@@ -195,3 +197,46 @@ def test_failed_table_of_a_shared_job_stops_those_to_come(lake):
     lake.aws.interceptors.clear()
     assert lake.load("j").status == "done"
     assert {name: list_rows(lake, name) for name in NAMES} == {name: expect_rows(name) for name in NAMES}
+
+
+@pytest.fixture
+def table(lake: Lake) -> Lake:
+    """A lake of one small table."""
+    pq.write_table(pa.table({"id": [1, 2, 3], "text": ["a0", "a1", "a2"]}), lake.folder / "a")
+    lake.write({"table": "a", "schema": "public", "read": {"format": "parquet", "path": "a"}})
+    return lake
+
+
+def refuse_spark() -> Any:
+    raise AssertionError("Spark is started")
+
+
+def test_only_table_that_is_small_needs_no_spark(table):
+    spec = table.spec
+    (result,) = run(spec, job_id="j", clients=Clients(spec.access), spark=refuse_spark).tables
+    assert (result.status, result.rows) == ("done", 3)
+    assert list_rows(table, "a") == expect_rows("a")
+
+
+def test_only_table_is_staged_by_spark_where_the_driver_fails(table):
+    """The first try's upload is aborted; the second one's rows are there once."""
+    table.aws.interceptors.append(Refusals("a", 1))
+    (result,) = table.load("j").tables
+    assert (result.status, result.rows) == ("done", 3)
+    assert list_rows(table, "a") == expect_rows("a")
+    assert not table.aws.uploads("acme-lake")
+
+
+def test_stop_while_the_driver_stages(table):
+    stop = Stop()
+
+    def ask(call: Call, proceed: Any) -> Any:
+        if uploads_part(call):
+            stop.ask("SIGTERM")
+            return call.error(400, "EntityTooSmall", "A part is refused.")
+        return proceed(call)
+
+    table.aws.interceptors.append(ask)
+    report = table.load("j", stop=stop)
+    assert (report.status, report.tables[0].status) == ("failed", "not_run")
+    assert not table.aws.uploads("acme-lake")

@@ -37,6 +37,7 @@ from lakewriter.run.prepare import (
     prepare,
     require_sorted_sample,
 )
+from lakewriter.run.shared_jobs import SMALL_BYTES
 from lakewriter.run.staged_table import Checked, Load, Planned, Staged, StagedUploads
 from lakewriter.run.staging_progress import measure_staging
 from lakewriter.run.sync import TableSync
@@ -48,7 +49,7 @@ from lakewriter.source.first_rows import SAMPLE_ROWS
 from lakewriter.source.messages.arriving import ArrivingFeed
 from lakewriter.source.messages.expected_size import FileSizes
 from lakewriter.source.messages.splits import MessagesFeed
-from lakewriter.source.request import Feed
+from lakewriter.source.request import Feed, Shareable
 from lakewriter.source.spark_jobs import is_speculative, run_in_group
 from lakewriter.source.task_sizes import read_sizes
 from lakewriter.spec.encodings import FileEncoding, ParquetEncoding
@@ -58,6 +59,7 @@ from lakewriter.spec.table_spec import TableSpec
 from lakewriter.staging.copied_files import CopyPlan
 from lakewriter.staging.returned import Returned, plan_spill
 from lakewriter.staging.sample import learn_size
+from lakewriter.staging.shared_job import Attempted, SharedTable, stage_here
 from lakewriter.staging.stage import choose_first_indexes, is_any_stage_repeated, stage
 from lakewriter.staging.task import TaskPlan
 
@@ -119,13 +121,13 @@ def stage_files(load: Load, table: TableSpec, checked: Checked, uploads: StagedU
         # What arrives does not come again.
         copies = CopyPlan(table.stream.file_path, deletes=isinstance(feed, ArrivingFeed))
         plan = replace(plan, copies=copies)
-    returned, is_again = _stage_together(load, table, feed, plan)
+    returned, is_again = _stage_small(load, table, feed, plan)
     if returned is None:
         returned, repeated = _stage_alone(load, table, checked, plan)
     else:
         repeated = look_for_repeated(checked.planned.watched, feed)
     # Rule shared-strays
-    repeats = is_again or is_speculative(load.spark()) or is_any_stage_repeated(returned)
+    repeats = is_again or (returned.is_of_spark and (is_speculative(load.spark()) or is_any_stage_repeated(returned)))
     staged = conclude_staging(load, table, checked.planned, returned, uploads, repeats=repeats)
     feed.reconcile()
     inputs = checked.planned.inputs
@@ -150,24 +152,35 @@ def _choose_inputs(load: Load, table: TableSpec, began: TableState) -> Chosen | 
     return chosen
 
 
-def _stage_together(load: Load, table: TableSpec, feed: Feed, plan: TaskPlan) -> tuple[Returned | None, bool]:
-    """Stage a table in a job with others.
+def _stage_small(load: Load, table: TableSpec, feed: Feed, plan: TaskPlan) -> tuple[Returned | None, bool]:
+    """Stage a small table in a job with others, or in this process where it is the load's only one.
 
-    Return None for a table that needs a job of its own, and then True if the shared job has begun to stage it: its
-    known uploads are aborted. Unknown ones are found by their keys, once the table's own job has ended.
+    Return None for a table that needs a job of its own, and then True if it has begun to be staged: its known uploads
+    are aborted. Unknown ones are found by their keys, once the table's own job has ended.
     """
-    attempted = load.shared.stage(load.spark, feed, plan) if load.is_of_many else None
+    attempted = load.shared.stage(load.spark, feed, plan) if load.is_of_many else _stage_here(load, feed, plan)
     if attempted is None:
         return None, False
     if attempted.whole:
         return Returned.parse(attempted.texts), False
-    # After a stop the shared job may have failed in any way: Spark's jobs are cancelled.
+    # After a stop it may have failed in any way: Spark's jobs are cancelled.
     load.stop.check()
     control, left = load.control(table), Returned.parse(attempted.texts)
-    with control.note_failed_cleanup("uploads of a job that tables shared"):
+    with control.note_failed_cleanup("uploads of a first try"):
         staged = chain(left.open(control.read_body).without_statistics(), Receipts(tuple(left.quarantined)))
         abort_all(control.store, staged)
     return None, True
+
+
+def _stage_here(load: Load, feed: Feed, plan: TaskPlan) -> Attempted | None:
+    """Stage the rows of one task in this process, since a job of Spark takes longer, and to start Spark takes seconds.
+
+    None for more rows, and for those that only Spark can read.
+    """
+    if not isinstance(feed, Shareable) or feed.partitions != 1 or feed.input_bytes > SMALL_BYTES:
+        return None
+    with load.stop.waiting():
+        return stage_here(SharedTable(plan, tuple(feed.list_readers()), feed.input_bytes))
 
 
 def _stage_alone(

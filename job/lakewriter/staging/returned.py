@@ -141,6 +141,11 @@ class Returned:
     keys: tuple[TaskKeys, ...] = ()
     floors: tuple[Floor, ...] = ()
 
+    @property
+    def is_of_spark(self) -> bool:
+        """True if tasks of Spark have written files."""
+        return any(stage is not None for stage in self.stages)
+
     def open(self, read: Read) -> Receipts:
         """Return the receipts, those of the parts read by ``read``."""
         return Receipts(self.texts, self.parts, read)

@@ -1,4 +1,5 @@
-"""Stage several small tables in one Spark job: a task takes one table after another, each with receipts of its own."""
+"""Stage several small tables in one Spark job, where a task takes one table after another, each with receipts of its
+own; or a single small one without Spark."""
 
 import json
 import logging
@@ -59,6 +60,13 @@ def stage_together(spark: SparkSession, tables: Sequence[SharedTable]) -> list[A
     except SPARK_ERRORS:
         LOG.info("A job of %d tables failed; each is staged in a job of its own.", len(tables), exc_info=True)
     return attempted
+
+
+def stage_here(table: SharedTable) -> Attempted:
+    """Stage a table in this process, as a task of a shared job would."""
+    (text,) = stage_share([(0, table)])
+    _, texts, is_whole = json.loads(text)
+    return Attempted(tuple(texts), is_whole)
 
 
 def share_out(tables: Sequence[SharedTable], tasks: int) -> list[tuple[tuple[int, SharedTable], ...]]:
