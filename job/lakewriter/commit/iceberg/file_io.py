@@ -44,10 +44,9 @@ LOAD: Final = ":lakewriter.load"
 
 PRECONDITION_FAILED: Final = 412
 
-_WHOLE_BYTES: Final = 64 * 1024
-"""A file of at most so many bytes is read whole: Arrow reads as many at its end to find the footer."""
-_HELD_BYTES: Final = 256 * 1024
-"""The largest part of a file that is held."""
+_SMALL_BYTES: Final = 256 * 1024
+"""A file of at most so many bytes is read whole: a request takes longer than bytes that nobody asks for. A part of
+at most so many is held."""
 
 T = TypeVar("T")
 Record = TypeVar("Record", bound=StructProtocol)
@@ -75,9 +74,9 @@ class ClientsFileIO(FileIO):
         whole = S3Input(location, self._clients)
 
         def fetch(start: int, end: int) -> bytes:
-            first, last = (0, size) if size <= _WHOLE_BYTES else (start, end)
+            first, last = (0, size) if size <= _SMALL_BYTES else (start, end)
             header = write_range(first, last)
-            held = self._clients.parts if last - first <= _HELD_BYTES else LastingObjects()
+            held = self._clients.parts if last - first <= _SMALL_BYTES else LastingObjects()
             part = held.get(f"{location} {size} {header}", lambda _: whole.fetch(Range=header))
             return part[start - first : end - first]
 
