@@ -232,13 +232,8 @@ def iceberg(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list
 
 
 def merges(spark: SparkFactory, folder: Path, copies: int, rounds: int) -> list[str]:
-    """Tables of one and ten million rows, whatever ``copies`` says; the larger ones without PyIceberg's upsert."""
-    lines = list[str]()
-    for rows, more in ((1_000_000, ()), (10_000_000, ("--without-upsert",))):
-        for share in ("0.01", "0.1"):
-            given = ("--rows", str(rows), "--share", share, "--rounds", str(rounds), *more)
-            lines += [*_run_with_iceberg("bench.merges", *given), ""]
-    return lines[:-1]
+    """Tables of one and ten million rows, whatever ``copies`` says, in a process of its own as ``iceberg`` is."""
+    return _run_with_iceberg("bench.merges", "--rounds", str(rounds))
 
 
 def _run_with_iceberg(module: str, *given: str) -> list[str]:
