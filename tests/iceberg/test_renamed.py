@@ -79,6 +79,16 @@ def test_renamed_in_a_rest_catalog(aws, bucket):
         check_renamed(make_table(aws, catalog))
 
 
+def test_columns_that_are_added_beside_it(aws, bucket):
+    """They are added before the files are written, under the names that the table has until the commit."""
+    table = make_table(aws)
+    found = append(table, 2, MAIL | {"more": 5})
+    assert names(table) == {1: "id", 2: "email", 3: "more"}
+    table.publish(found, 2)
+    assert names(table) == {1: "id", 2: "mail", 3: "more"}
+    assert [(row["mail"], row["more"]) for row in rows(table)] == [("a@x", None), ("b@x", 5)]
+
+
 def test_said_before(aws, bucket):
     table = make_table(aws)
     schema = pa.schema([("id", pa.int64()), ("mail", pa.string()), ("more", pa.string())])

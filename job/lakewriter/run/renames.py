@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import NameRule
 from lakewriter.records.state import TableState
-from lakewriter.shape.kept_names import add_renamed, rename_type
+from lakewriter.shape.kept_names import add_renamed
 from lakewriter.spec.table_spec import TableSpec
 
 
@@ -52,12 +52,11 @@ class Renames:
         return {before: after for before, after in pairs if before.lower() != after.lower()}
 
     def apply(self, state: TableState) -> TableState:
-        """Return the state with the names and types of the columns under what these are called now."""
-        names, types = state.names, state.types
+        """Return the state with the names of columns under what these are called now; the catalog has their types."""
+        names = state.names
         for column in self.columns:
             names = names and add_renamed(names, column.before, column.now, column.written)
-            types = types and rename_type(types, column.before, column.now)
-        return state.model_copy(update={"names": names, "types": types})
+        return state.model_copy(update={"names": names})
 
     def require_source(self, sources: Sequence[str]) -> None:
         """Raise ``SPEC_INVALID`` where a column still has its old name in the source, or has none of both and was never

@@ -22,7 +22,7 @@ import pyarrow.types as pt
 from lakewriter.column_types import ELEMENT, KEY, VALUE, NamesByPath, is_list_like
 from lakewriter.errors import LakeError, NameCollisionError, SpecInvalidError
 from lakewriter.naming import NORMALISED, NameRule
-from lakewriter.receipt import GivenName, InferredType
+from lakewriter.receipt import GivenName
 
 Path = tuple[str, ...]
 NEW_PLACE: Final = "Load it under another path; or replace it by a full refresh, whose names begin anew."
@@ -68,16 +68,6 @@ def add_renamed(given: tuple[GivenName, ...], before: str, now: str, name: str) 
         if entry.within[:1] == (before,)
     )
     return tuple(dict.fromkeys((*given, *column, *fields)))
-
-
-def rename_type(types: tuple[InferredType, ...], before: str, now: str) -> tuple[InferredType, ...]:
-    """Return the types of columns with that of ``before`` under the name that it has now."""
-    has_own = any(column.name == now for column in types)
-    return tuple(
-        column.model_copy(update={"name": now}) if column.name == before else column
-        for column in types
-        if column.name != before or not has_own
-    )
 
 
 def _list_pairs(named: Mapping[tuple[str, ...], Sequence[str]]) -> list[tuple[str, str]]:
