@@ -1,12 +1,20 @@
 """Truncates and whole snapshots in files of Debezium's events: rows go by their order, and late ones stay out."""
 
+import json
 from typing import Any
 
 import pytest
 
+from lakewriter.aws import Clients
+from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import ask_catalog, rebuild
-from lakewriter.receipt import Floor
+from lakewriter.operate.repair import abandon
+from lakewriter.receipt import Batch, Floor
+from lakewriter.run.kinds import MicroBatch
+from lakewriter.run.loader import load
+from lakewriter.source.feed import open_feed
 from tests.load.lakes import BUCKET
+from tests.load.test_abandoned_refreshes import is_report
 from tests.load.test_change_events import SOURCE, Topic
 
 pytestmark = pytest.mark.spark
@@ -100,14 +108,19 @@ def recover(topic: Topic) -> None:
     assert topic.users.run("b").tables[0].status in ("done", "already_done")
 
 
+def read_all_but_the_truncate(topic: Topic) -> None:
+    """Which files were read is not known any more: the rows from before it come again."""
+    (topic.folder / "b.json").unlink()
+    topic.users.write(read={"format": "json", "path": "events"})
+
+
 def lose_the_state(topic: Topic) -> None:
     topic.load("b", change("t", 60))
     control, (table,) = topic.users.pipeline.first_control, topic.users.spec.tables
     topic.users.aws.client("s3").delete_object(Bucket=BUCKET, Key=control.keys.state(control.table_id))
     catalog = ask_catalog(topic.users.spec, table, topic.users.pipeline.clients)
     rebuild(control, table, catalog, "a drill", None, from_start=True)
-    # Which files were read is not known any more.
-    topic.users.write(read={"format": "json", "path": "events"})
+    read_all_but_the_truncate(topic)
 
 
 def load_between(topic: Topic) -> None:
@@ -124,7 +137,36 @@ def undo_and_load_again(topic: Topic) -> None:
     topic.users.run("b.2")
 
 
-WAYS = [recover, lose_the_state, load_between, undo_and_load_again]
+def cut_off(topic: Topic) -> None:
+    """Load the truncate, whose report can no longer be written: readers see it already."""
+
+    def refuse(call: Any, proceed: Any) -> Any:
+        return call.denied() if is_report(call) else proceed(call)
+
+    aws = topic.users.aws
+    aws.interceptors.append(refuse)
+    assert topic.load("b", change("t", 60)).status == "failed"
+    aws.interceptors.remove(refuse)
+    assert topic.rows("id") == []
+
+
+def give_up(topic: Topic) -> None:
+    cut_off(topic)
+    pipeline = topic.users.pipeline
+    said = abandon(pipeline.controls, "b", "a drill", pipeline.clients)["crm.users"]
+    assert said.startswith("closed as it is"), said
+
+
+def lose_the_intent(topic: Topic) -> None:
+    cut_off(topic)
+    control, pending = topic.users.pipeline.first_control, topic.users.state.pending
+    key = control.keys.intent("b", pending.attempt, control.table_id)
+    topic.users.aws.client("s3").delete_object(Bucket=BUCKET, Key=key)
+    abandon_without_intent(topic.users.pipeline.controls, "b", "a drill")
+    read_all_but_the_truncate(topic)
+
+
+WAYS = [recover, lose_the_state, load_between, undo_and_load_again, give_up, lose_the_intent]
 
 
 @pytest.mark.one_in(2)
@@ -149,3 +191,23 @@ def test_a_table_without_the_column_of_source_tables(topic):
     table = topic.load("b", change("t", 60), change("c", 61, 2))
     assert (table.code, topic.rows("id")) == ("SCHEMA_INCOMPATIBLE", [(1,)])
     assert "has no column '_change_source', and its events take rows of one source table out" in table.message
+
+
+def test_batches_of_a_continuous_run(topic):
+    """Each has its own events; one that is delivered again changes nothing."""
+    topic.users.write(read={"format": "json", "path": "events"})
+
+    def bring(number: int, *events: dict[str, Any]) -> str:
+        (topic.folder / "0.json").write_text("".join(f"{json.dumps(event)}\n" for event in events), "utf-8")
+        batch, spec = Batch("0d9e2c1c-5a1e-4c0e-9d0a-3b1f6a1c2d3e", number), topic.users.spec
+        kind = MicroBatch(batch, topic.users.state.batch, open_feed)
+        report = load(
+            spec, job_id=batch.job_id, clients=Clients(spec.access), spark=lambda: topic.users.spark, kind=kind
+        )
+        return report.tables[0].status
+
+    assert bring(0, change("c", 50, 1), change("c", 51, 2)) == "done"
+    assert (bring(1, change("t", 60)), topic.rows("id")) == ("done", [])
+    assert bring(1, change("t", 60)) == "already_done"
+    assert bring(2, change("c", 58, 3), change("c", 61, 4)) == "done"
+    assert (topic.rows("id"), remembered(topic)) == ([(4,)], [TRUNCATED])

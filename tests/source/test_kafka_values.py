@@ -19,8 +19,9 @@ from tests.source.test_change_events import make_table
 pytestmark = pytest.mark.spark
 
 # The schema of Kafka Connect's JSON converter: postgresql.html#postgresql-create-events of Debezium's pages.
+NAMES: Final = [{"type": "string", "optional": True, "field": name} for name in ("db", "schema", "table")]
 SOURCE: Final = [{"type": "string", "field": "connector"}, {"type": "int64", "field": "ts_ms"},
-                 {"type": "int64", "optional": True, "field": "lsn"}]  # fmt: skip
+                 {"type": "int64", "optional": True, "field": "lsn"}, *NAMES]  # fmt: skip
 ID: Final = {"type": "int32", "optional": False, "field": "id"}
 NAME: Final = {"type": "string", "optional": True, "field": "name"}
 TAGS: Final = {"type": "array", "items": {"type": "string"}, "optional": True, "field": "tags"}
@@ -89,6 +90,17 @@ def test_events_beside_their_schemas(unfold):
 def test_only_tombstones(unfold):
     """As at the beginning of a compacted topic: the key has no type yet, so that no table is made."""
     assert unfold(None, "null") == (["tombstone", "tombstone"], {})
+
+
+@pytest.mark.parametrize("has_schema", [True, False])
+def test_nothing_but_a_truncate(unfold, has_schema):
+    """It has no row: without a schema both images are null in all values."""
+    source = {"connector": "postgresql", "lsn": 7, "db": "shop", "schema": "public", "table": "users"}
+    event: dict[str, Any] = make_event("t", 7, None, None) | {"source": source}
+    if has_schema:
+        event = json.loads(wrap("t", 7, None, None, ID)) | {"payload": event}
+    rows, _ = unfold(json.dumps(event), columns={"id": ColumnType(type="int")})
+    assert [json.loads(value) for _, value in rows] == [{"source": "shop.public.users", "order": ["0", "1", "7", "0"]}]
 
 
 BAD_VALUES: Final = ["<xml/>", '{"payload": {"op": "c"', "[1]", '"text"', "5", "", "  "]

@@ -120,9 +120,17 @@ def _find_members(texts: DataFrame) -> st.StructType:
     )
     kind = st.StructType.fromJson(json.loads(options._jreader.json(rows).schema().json()))
     inner = kind["payload"].dataType if "payload" in kind.names else None
-    if isinstance(inner, st.StructType):
-        return st.StructType().add("payload", _fill_images(inner))
-    return _fill_images(kind)
+    event = inner if isinstance(inner, st.StructType) else kind
+    names = [name for name in _IMAGES if name in event.names]
+    if names and not any(isinstance(event[name].dataType, st.StructType) for name in names):
+        # The type of a member that is always null, as in truncates, is that of a text.
+        images = ", ".join(f"{name} STRING" for name in names)
+        read = F.from_json("value", images if event is kind else f"payload STRUCT<{images}>")
+        member = read if event is kind else read["payload"]
+        if texts.where(F.coalesce(*(member[name] for name in names)).isNotNull()).isEmpty():
+            event = st.StructType([f for f in event if f.name not in names])
+    filled = _fill_images(event)
+    return st.StructType().add("payload", filled) if isinstance(inner, st.StructType) else filled
 
 
 def _fill_images(event: st.StructType) -> st.StructType:
