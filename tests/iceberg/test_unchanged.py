@@ -6,21 +6,25 @@ https://debezium.io/documentation/reference/3.2/connectors/postgresql.html#postg
 
 import json
 import random
+from collections.abc import Iterator
+from contextlib import suppress
 from io import BytesIO
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from botocore.httpsession import URLLib3Session
 
-from lakewriter.commit.iceberg import merge_keys
+from lakewriter.aws import Clients
+from lakewriter.commit.iceberg import merge_keys, merge_rows
 from lakewriter.errors import PendingUnrecoverableError
 from lakewriter.records.facets import MergeIntent
 from lakewriter.shape.table import ORDINAL_FIELD, UNCHANGED_FIELD
 from tests.commit import intents
-from tests.iceberg.commits import Table, intent, strays
+from tests.iceberg.commits import ACCESS, Table, intent, strays
 from tests.iceberg.test_merge import foreign, interfere, open_tables
-from tests.support.sample import in_turn
+from tests.support.sample import IS_NIGHTLY, in_turn
 
 LACKING: Final = "<unchanged>"
 SCHEMA: Final = pa.schema(
@@ -57,8 +61,8 @@ def moved(key: int, lsn: int, v: Any = LACKING, tags: Any = None) -> Event:
 class Fed:
     """A table, and loads of events, of which each list is a file."""
 
-    def __init__(self, aws: Any, format_version: int = 2) -> None:
-        self.aws, self.table, self.committed = aws, Table(aws), 0
+    def __init__(self, aws: Any, format_version: int = 2, name: str = "t") -> None:
+        self.aws, self.table, self.committed = aws, Table(aws, name=name), 0
         self.table.action = self.table.action.model_copy(update={"format_version": format_version})
 
     def make(self, *files: list[Event], by: MergeIntent = BY) -> Any:
@@ -230,6 +234,9 @@ def test_another_writer_takes_the_row_out(aws, bucket, monkeypatch):
 def test_random_histories(aws, bucket, monkeypatch, format_version, seed):
     """A database whose updates leave out what they do not change, in loads that end anywhere; compactions between."""
     monkeypatch.setattr(merge_keys, "FEW_ROWS", 3)
+    # The old and the new key may be in two parts.
+    monkeypatch.setattr(merge_rows, "PART", 4)
+    monkeypatch.setattr(merge_rows, "SAMPLED", 1)
     rng, fed = random.Random(seed), Fed(aws, format_version)
     rows, events = dict[int, tuple[Any, Any]](), list[Event]()
     for lsn in range(1, 90):
@@ -285,3 +292,35 @@ def test_row_groups_that_have_no_value_are_not_read():
         ({"v": ["d" * 100] * 2}, [3, 3]),
         ({"v": ["e" * 100]}, [4]),
     ]
+
+
+class Killed(BaseException):
+    """The process is gone: no further call reaches a service."""
+
+
+def test_a_process_is_killed_at_each_call(aws, bucket, monkeypatch):
+    """Another one goes on, and finds the values anew."""
+    send, calls, is_killed = URLLib3Session.send, 0, True
+    while is_killed:
+        fed, left = Fed(aws, name=f"t{calls}"), iter(range(calls))
+        fed.load([c(1, 1, BIG, [1])])
+        found = fed.make([u(1, 2, LACKING, [2])])
+
+        def send_some(session: Any, request: Any, left: Iterator[int] = left) -> Any:
+            if next(left, None) is None:
+                raise Killed
+            return send(session, request)
+
+        fed.table.clients, is_killed = Clients(ACCESS), True
+        with monkeypatch.context() as patched, suppress(Killed):
+            patched.setattr(URLLib3Session, "send", send_some)
+            fed.table.publish(found, fed.committed + 1)
+            is_killed = False
+        fed.table.clients = Clients(ACCESS)
+        fed.publish(found)
+        assert fed.read() == [(1, 2, BIG, [2])]
+        open_tables(fed.table, found).clear_up(found, gone=True)
+        assert strays(aws, fed.table.seen) == set()
+        # CI kills it at each fifth call.
+        calls += 1 if IS_NIGHTLY else 5
+    assert calls > 10

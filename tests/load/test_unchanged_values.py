@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pytest
 
+from lakewriter.operate.repair import abandon
 from tests.load.test_change_events import Topic, change
 
 pytestmark = pytest.mark.spark
@@ -55,3 +56,17 @@ def test_a_table_follows_updates_that_leave_values_out(tmp_path, aws, bucket, sp
     assert [found[:2] for found in topic.rows(*written)] == [(key, 5 if key == 5 else 0) for key in range(6)]
     topic.users.undo("a").run()
     assert topic.rows("id") == []
+
+
+def test_a_row_that_nothing_has(tmp_path, aws, bucket, spark):
+    """What is not known of a row keeps the load back, until it is given up."""
+    topic = Topic(tmp_path, aws, spark, columns=COLUMNS)
+    topic.load("a", change("r", 50, row(1)), change("r", 50, row(2)))
+    table = topic.load("c", change("u", 70, lacking(3)), change("u", 70, lacking(2, n=2)))
+    assert table.code == "PENDING_UNRECOVERABLE"
+    assert "1 row without a value in column 'Life_Story', such as that with the key 3" in table.message
+    assert topic.rows("id", "n") == [(1, 0), (2, 0)]
+    # The connector reads the row again: an incremental snapshot lies below what was streamed.
+    abandon(topic.users.pipeline.controls, "c", "a drill", topic.users.pipeline.clients)
+    topic.load("d", change("r", 80, row(3, n=3)))
+    assert topic.rows("id", "n", "Life_Story") == [(1, 0, BIG), (2, 2, BIG), (3, 0, BIG)]
