@@ -1,5 +1,6 @@
 """Merges by key: after each, readers see what a dictionary says, whoever wrote between."""
 
+import io
 import random
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -9,6 +10,7 @@ from itertools import pairwise, product
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.table import Table as PyIcebergTable
@@ -176,7 +178,7 @@ def merge_in_turn(table: Table, seed: int) -> list[Any]:
         objects[key], before = body, found.deleted_after
         tables.publish(found, number)
         tables.read_back(found)
-        seen.append((read(table), body, tables.counts))
+        seen.append((read(table), pq.read_table(io.BytesIO(body)).to_pylist(), tables.counts))
     return seen
 
 

@@ -5,7 +5,7 @@ They are a log of objects. A merge adds one with its own keys, and folds a few o
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lakewriter.commit.iceberg.merge_keys import KeySet, RowReader
+from lakewriter.commit.iceberg.merge_keys import KeySet, RowReader, number_keys
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, KEY, NO_FILE, POSITION
 from lakewriter.receipt import DeletedKeys
 
@@ -27,11 +27,18 @@ _OBJECTS: Final = b"lakewriter.objects"
 """The entry with the file's own name and those of the earlier ones, as the table's state has them."""
 
 
-def write_deleted(entries: pa.Table, reader: RowReader, objects: DeletedKeys) -> bytes:
-    """Return a Parquet file with these entries."""
+ENTRIES: Final = 2**20
+"""The entries of a file that are read at a time."""
+
+
+def write_deleted(parts: Iterable[pa.Table], reader: RowReader, objects: DeletedKeys) -> bytes:
+    """Return a Parquet file with the entries of these parts, which are in the order of their keys."""
     body = io.BytesIO()
     metadata = {_FIELDS: reader.describe_fields().encode(), _OBJECTS: objects.model_dump_json().encode()}
-    pq.write_table(entries.replace_schema_metadata(metadata), body, compression="zstd")
+    schema = _make_schema(reader).with_metadata(metadata)
+    with pq.ParquetWriter(body, schema, compression="zstd") as writer:
+        for entries in parts:
+            writer.write_table(entries.cast(schema))
     return body.getvalue()
 
 
@@ -45,21 +52,24 @@ def read_newest(objects: Sequence[bytes], reader: RowReader, keys: KeySet) -> pa
     is not ``deleted`` says that its key was brought back."""
     is_new, newest = np.full(len(keys), True), [keys.select_rows(_make_schema(reader).empty_table())]
     for body in objects:
-        entries = keys.select_rows(_read_entries(body, reader))
-        entries = entries.filter(pa.array(is_new[entries[KEY].to_numpy()]))
-        is_new[entries[KEY].to_numpy()] = False
-        newest.append(entries)
+        for some in read_entries(body, reader):
+            entries = keys.select_rows(some)
+            entries = entries.filter(pa.array(is_new[entries[KEY].to_numpy()]))
+            is_new[entries[KEY].to_numpy()] = False
+            newest.append(entries)
     return pa.concat_tables(newest)
 
 
-def fold(changed: pa.Table, objects: Sequence[bytes], reader: RowReader, at: datetime, after: DeletedKeys) -> pa.Table:
-    """Return the entries of a merge's own object, by key: those that it has ``changed``, and of each other key the
-    newest one of the ``objects`` that it folds. Keys that were brought back are left out where no earlier object may
-    have them."""
+def fold(
+    changed: pa.Table, objects: Iterable[pa.Table], reader: RowReader, at: datetime, after: DeletedKeys
+) -> pa.Table:
+    """Return entries of a merge's own object, by key: those that it has ``changed``, and of each other key the newest
+    one of the ``objects`` that it folds, whose entries come the newest first. Keys that were brought back are left out
+    where no earlier object may have them."""
     entries = changed.select(_make_schema(reader).names)
-    for body in objects:
+    for older in objects:
         # Rule deleted-keys-are-carried
-        entries = _add_older(entries, _read_entries(body, reader), reader)
+        entries = pa.concat_tables([entries, number_keys(entries, reader.keys)[0].select_others(older)])
     entries = entries.filter(pc.greater(entries[UNTIL], pa.scalar(at, UNTIL_TYPE)))
     if not after.earlier:
         entries = entries.filter(entries[DELETED])
@@ -79,18 +89,11 @@ def _make_schema(reader: RowReader) -> pa.Schema:
     return pa.schema([*types, pa.field(UNTIL, UNTIL_TYPE)])
 
 
-def _read_entries(body: bytes, reader: RowReader) -> pa.Table:
-    """Read the entries of a file; none where the table is merged by other fields now: the orders cannot be compared
-    with those of its rows."""
-    schema, entries = _make_schema(reader), pq.read_table(io.BytesIO(body))
-    if entries.schema.metadata[_FIELDS] != reader.describe_fields().encode():
-        return schema.empty_table()
-    return entries.select(schema.names).replace_schema_metadata(None).cast(schema)
-
-
-def _add_older(entries: pa.Table, older: pa.Table, reader: RowReader) -> pa.Table:
-    """Add the entries of keys that have none yet."""
-    if len(entries) and len(older):
-        keys = list(reader.keys)
-        older = older.join(entries.select(keys), keys, join_type="left anti").select(entries.column_names)
-    return pa.concat_tables([entries, older])
+def read_entries(body: bytes, reader: RowReader) -> Iterator[pa.Table]:
+    """Read the entries of a file, some at a time; none where the table is merged by other fields now: the orders cannot
+    be compared with those of its rows."""
+    schema = _make_schema(reader)
+    with pq.ParquetFile(io.BytesIO(body)) as parquet:
+        if parquet.schema_arrow.metadata[_FIELDS] == reader.describe_fields().encode():
+            for batch in parquet.iter_batches(ENTRIES, columns=schema.names):
+                yield pa.table(batch).select(schema.names).replace_schema_metadata(None).cast(schema)

@@ -5,6 +5,7 @@ A Puffin file has any number of them. See https://iceberg.apache.org/puffin-spec
 
 import json
 import zlib
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -107,7 +108,7 @@ def write_vectors(table: Table, vectors: Sequence[tuple[DataFile, pa.Array]], na
     """Write the deletion vectors of data files into one Puffin file, and return an entry of a manifest for each."""
     body, blobs = bytearray(MAGIC_BYTES), []
     for file, positions in vectors:
-        bitmap = BitMap64(positions.to_pylist())
+        bitmap = BitMap64(array("Q", positions.to_numpy().tobytes()))
         framed = _MAGIC + bitmap.serialize()
         blob = len(framed).to_bytes(4, "big") + framed + zlib.crc32(framed).to_bytes(4, "big")
         properties = {"referenced-data-file": file.file_path, "cardinality": str(len(bitmap))}

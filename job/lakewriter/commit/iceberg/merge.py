@@ -24,7 +24,15 @@ from pyiceberg.table.snapshots import Snapshot
 from lakewriter.aws.clients import LastingObjects
 from lakewriter.commit.iceberg import format3
 from lakewriter.commit.iceberg.added_files import DELETES, MOVED, name_made
-from lakewriter.commit.iceberg.deleted_keys import UNTIL, UNTIL_TYPE, fold, read_newest, to_rows, write_deleted
+from lakewriter.commit.iceberg.deleted_keys import (
+    UNTIL,
+    UNTIL_TYPE,
+    fold,
+    read_entries,
+    read_newest,
+    to_rows,
+    write_deleted,
+)
 from lakewriter.commit.iceberg.deletion_vectors import (
     LiveFile,
     is_vector,
@@ -284,13 +292,15 @@ class KeyMerge:
         """
         reader, files = RowReader(table, schema, self._merge), self._sort_files(files)
         rows = self._read_loaded(table, schema, reader, files)
-        changed = pa.concat_tables([self._find_changed(reader, rows, part) for part in rows.parts])
-        until = self._intent.started + timedelta(seconds=self._merge.deleted_seconds)
-        changed = changed.append_column(UNTIL, pa.repeat(pa.scalar(until, UNTIL_TYPE), len(changed)))
-        objects = self._read_objects()[: self._merge.deleted_folds]
-        after = self._intent.deleted_after
+        objects, after = self._read_objects()[: self._merge.deleted_folds], self._intent.deleted_after
         assert after is not None
-        body = write_deleted(fold(changed, objects, reader, self._intent.started, after), reader, after)
+
+        def fold_part(part: Part) -> pa.Table:
+            changed = self._find_changed(reader, rows, part)
+            before = (rows.select_range(part, entries) for body in objects for entries in read_entries(body, reader))
+            return fold(changed, before, reader, self._intent.started, after)
+
+        body = write_deleted(map(fold_part, rows.parts), reader, after)
         self._lasting.put(after.key, body)
         return body
 
@@ -300,7 +310,9 @@ class KeyMerge:
         keys, was_deleted = loaded[KEY].to_numpy(), np.full(len(rows.find_keys(part)), False)
         was_deleted[before[KEY].to_numpy()] = True
         newest = judge(loaded, before, reader.orders, keeps_deleted=True, wins_ties=self._merge.wins_ties).newest
-        return loaded.filter(pa.array(newest & (loaded[DELETED].to_numpy() | was_deleted[keys])))
+        changed = loaded.filter(pa.array(newest & (loaded[DELETED].to_numpy() | was_deleted[keys])))
+        until = self._intent.started + timedelta(seconds=self._merge.deleted_seconds)
+        return changed.append_column(UNTIL, pa.repeat(pa.scalar(until, UNTIL_TYPE), len(changed)))
 
 
 def _read_files(reader: RowReader, files: Iterable[DataFile], below: Mapping[int, pa.Array]) -> Iterator[pa.Table]:

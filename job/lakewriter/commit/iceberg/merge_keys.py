@@ -183,12 +183,20 @@ class KeySet:
 
     def select_rows(self, rows: pa.Table) -> pa.Table:
         """Return those rows that have one of the keys, with its number, without the columns of the key."""
+        numbers = self._find(rows)
+        rows = rows.drop_columns([name for name, _, _ in self._steps]).append_column(KEY, numbers)
+        return rows.filter(pc.is_valid(numbers))
+
+    def select_others(self, rows: pa.Table) -> pa.Table:
+        """Return the rows that have none of the keys."""
+        return rows.filter(pc.is_null(self._find(rows)))
+
+    def _find(self, rows: pa.Table) -> pa.ChunkedArray:
         numbers: Any = None
         for name, values, pairs in self._steps:
             codes = pc.index_in(rows[name], value_set=values)
             numbers = codes if pairs is None else pc.index_in(_pair(numbers, codes, len(values)), value_set=pairs)
-        rows = rows.drop_columns([name for name, _, _ in self._steps]).append_column(KEY, numbers)
-        return rows.filter(pc.is_valid(numbers))
+        return numbers
 
 
 def number_keys(rows: pa.Table, keys: Sequence[str]) -> tuple[KeySet, pa.ChunkedArray]:

@@ -58,7 +58,7 @@ class Chunks:
         return pa.concat_tables([schema.empty_table(), *self])
 
 
-@dataclass
+@dataclass(eq=False)
 class Part:
     """The rows of one range of keys.
 
@@ -88,7 +88,7 @@ class MergeRows:
         self._bounds: list[Mapping[str, Any]] = []
         self._numbers: dict[str, int] = {}
         self._next = files
-        self.parts = [self._make_part()]
+        self.parts: list[Part] = []
         self.extremes = reader.schema.empty_table().select(reader.keys)
         """Rows with the least and the greatest value that each column of the key has in a part."""
         self.stored_schema = pa.schema([(KEY, pa.int32()), *_list_types(reader, {FILE: pa.int32()})])
@@ -103,40 +103,44 @@ class MergeRows:
         """Return room for rows."""
         return Chunks(self._file)
 
-    def _make_part(self) -> Part:
-        return Part(self.make_chunks(), self.make_chunks())
-
     def fill(self, tables: Iterable[pa.Table], rank: Callable[[pa.Table], pa.Table]) -> None:
         """Take the rows of the load; ``rank`` gives those of a part their ranks."""
         if self._file is None:
-            self.parts[0].loaded = _gather(tables)
-        else:
-            self._divide(tables)
+            self._number([_gather(tables)], rank)
+            return
+        # Each row is in two of the three files at most.
+        with tempfile.TemporaryFile() as divided:
+            with tempfile.TemporaryFile() as whole:
+                ranges = self._divide(tables, Chunks(whole), divided)
+            self._number(ranges, rank)
+
+    def _number(self, ranges: Sequence[Chunks], rank: Callable[[pa.Table], pa.Table]) -> None:
         keys = self._reader.keys
         schema = pa.schema([*((key, self._reader.schema.field(key).type) for key in keys), *self._loaded_types])
-        for part in self.parts:
-            rows = part.loaded.read(schema)
+        self.parts = [Part(self.make_chunks(), self.make_chunks()) for _ in ranges]
+        for part, rows_of_range in zip(self.parts, ranges, strict=True):
+            rows = rows_of_range.read(schema)
             numbered, numbers = number_keys(rows, keys)
-            part.loaded = self.make_chunks()
             part.loaded.add(rank(rows.append_column(KEY, numbers)))
             if self._file is None:
                 part.keys = numbered
             if len(rows):
                 self.extremes = pa.concat_tables([self.extremes, _find_extremes(rows, keys)])
 
-    def _divide(self, tables: Iterable[pa.Table]) -> None:
+    def _divide(self, tables: Iterable[pa.Table], whole: Chunks, divided: IO[bytes]) -> list[Chunks]:
         """Divide the load's rows by ranges of the key that have about as many."""
-        whole, samples, keys = self.make_chunks(), [self.extremes], self._reader.keys
+        samples, keys = [self.extremes], self._reader.keys
         for rows in tables:
             whole.add(rows)
             samples.append(rows.select(keys).take(np.arange(0, len(rows), SAMPLED)))
         sample = pa.concat_tables(samples).sort_by([(key, "ascending") for key in keys])
         firsts = {len(sample) * number // self._count for number in range(1, self._count)} if len(sample) else ()
         self._bounds = [{key: sample[key][first] for key in keys} for first in sorted(firsts)]
-        self.parts = [self._make_part() for _ in range(len(self._bounds) + 1)]
+        ranges = [Chunks(divided) for _ in range(len(self._bounds) + 1)]
         for rows in whole:
-            for part, of_part in zip(self.parts, self._split(rows), strict=True):
-                part.loaded.add(of_part)
+            for of_range, some in zip(ranges, self._split(rows), strict=True):
+                of_range.add(some)
+        return ranges
 
     def _split(self, rows: pa.Table) -> list[pa.Table]:
         """Return the rows of each part, in their order."""
@@ -146,8 +150,17 @@ class MergeRows:
         for bound in self._bounds:
             numbers += _reach(rows, bound)
         rows = rows.take(np.argsort(numbers, kind="stable"))
-        ends = np.cumsum(np.bincount(numbers, minlength=len(self.parts)))
+        ends = np.cumsum(np.bincount(numbers, minlength=len(self._bounds) + 1))
         return [rows.slice(start, end - start) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+
+    def select_range(self, part: Part, rows: pa.Table) -> pa.Table:
+        """Return those rows whose keys are in a part's range."""
+        number, is_in = self.parts.index(part), np.full(len(rows), True)
+        for bound in self._bounds[number - 1 : number] if number else ():
+            is_in &= _reach(rows, bound)
+        for bound in self._bounds[number : number + 1]:
+            is_in &= ~_reach(rows, bound)
+        return rows.filter(pa.array(is_in))
 
     def read_stored(self, files: Iterable[DataFile]) -> None:
         """Read those rows of the table's files that have a key of the load."""
