@@ -111,7 +111,6 @@ def main() -> None:
     arguments.add_argument("--keys", type=int, default=10_000_000, help="that are changed")
     arguments.add_argument("--new", type=float, default=0.0, help="share of keys that the table has not")
     arguments.add_argument("--text", action="store_true", help="keys are UUIDs as text")
-    arguments.add_argument("--format", type=int, default=2, help="version of the table's format")
     arguments.add_argument("--times", type=int, default=1, help="processes that publish the same merge of tables")
     arguments.add_argument("--publish", help=argparse.SUPPRESS)
     given = arguments.parse_args()
