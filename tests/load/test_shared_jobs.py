@@ -211,6 +211,7 @@ def refuse_spark() -> Any:
     raise AssertionError("Spark is started")
 
 
+@pytest.mark.staged_by("driver")
 def test_only_table_that_is_small_needs_no_spark(table):
     spec = table.spec
     (result,) = run(spec, job_id="j", clients=Clients(spec.access), spark=refuse_spark).tables
@@ -218,6 +219,7 @@ def test_only_table_that_is_small_needs_no_spark(table):
     assert list_rows(table, "a") == expect_rows("a")
 
 
+@pytest.mark.staged_by("driver")
 def test_only_table_is_staged_by_spark_where_the_driver_fails(table):
     """The first try's upload is aborted; the second one's rows are there once."""
     table.aws.interceptors.append(Refusals("a", 1))
@@ -227,6 +229,7 @@ def test_only_table_is_staged_by_spark_where_the_driver_fails(table):
     assert not table.aws.uploads("acme-lake")
 
 
+@pytest.mark.staged_by("driver")
 def test_stop_while_the_driver_stages(table):
     stop = Stop()
 
