@@ -147,7 +147,11 @@ EVENTS = {
         event("c", ANNE, {key: value for key, value in ORACLE.items() if key != "connector"}),
         "bad: its order is not known: expected the connector's name in source.connector",
     ),
-    "db2": (event("c", ANNE, {"connector": "db2"}), "bad: its order is not known: of connector 'db2'"),
+    "db2": (
+        event("c", ANNE, {"connector": "db2"}),
+        "bad: its order is not known: of connector 'db2', expected one of postgresql, mysql, mariadb, sqlserver, "
+        "oracle",
+    ),
     "a tombstone": (None, "skipped: tombstone"),
     "a tombstone as columns": ({"op": None}, "skipped: tombstone"),
     "a heartbeat": ({"ts_ms": 1559033904863}, "skipped: heartbeat"),
@@ -165,7 +169,7 @@ EVENTS = {
         "skipped: schema change",
     ),
     "something else": ({"key": 5, "ts_ms": 1}, "bad: it has no 'op', and is no change event"),
-    "another operation": (event("x", ANNE, POSTGRESQL), "bad: its op is 'x', expected c, r, u or d"),
+    "another operation": (event("x", ANNE, POSTGRESQL), "bad: its op is 'x', expected one of c, r, u, d, t, m"),
     "a delete without a key": (
         event("d", None, POSTGRESQL),
         "bad: it deletes a row and has no 'before', so that its key is not known",

@@ -10,13 +10,14 @@ import json
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import zip_longest
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 
 from lakewriter.errors import SourceFailedError, SourceUnreachableError, SpecInvalidError
 from lakewriter.source.change_events.connect_schemas import describe_avro, read_row_types
-from lakewriter.source.kafka_avro import _ask_registry
+from lakewriter.source.kafka_avro import AvroDecoder, _ask_registry
 from lakewriter.source.request import RowsRequest
 from lakewriter.source.spark_failures import Origin
 from lakewriter.source.spark_rows import open_batch
@@ -316,7 +317,26 @@ def test_registry_that_does_not_answer(unfold, registry, monkeypatch):
     url = registry.url.rpartition(":")[0] + ":1"
     with pytest.raises(SourceUnreachableError) as caught:
         unfold(AvroValues(registry=url), write_registered(7, V1, make_event("c", 1, ANNE)))
-    assert caught.value.message == f"table 't': the schema registry '{url}' does not answer: ConnectionError."
+    assert (
+        caught.value.message
+        == f"table 't': the schema registry '{url}' does not answer: ConnectionError, asked for schema 7."
+    )
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_busy_registry(registry, monkeypatch, status):
+    """It is asked again for some seconds, however long it asks to wait; then a later load may have the schema."""
+    waits = list[float]()
+    monkeypatch.setattr("urllib3.util.retry.time", SimpleNamespace(sleep=waits.append))
+    registry.broken, registry.wait = status, 3600
+    decoder = AvroDecoder(AvroValues(registry=registry.url), {}, "t", None)
+    with pytest.raises(SourceUnreachableError, match=f"the schema registry '{registry.url}' answers {status} "):
+        decoder._find_registered(7)
+    assert registry.asked == ["/schemas/ids/7"] * 4
+    assert len(waits) == 3
+    assert max(waits) <= 10
+    registry.broken = None
+    assert decoder._find_registered(7).reason == ""
 
 
 def types_of(kind: Any) -> ColumnType | None:

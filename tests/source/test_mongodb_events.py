@@ -160,7 +160,12 @@ EVENTS: Final[dict[str, tuple[Any, str | None, Any]]] = {
         None,
         "bad: its document has no '_id', which is of the table's key",
     ),
-    "another operation": (event("x", CREATED, AFTER), None, "bad: its op is 'x', expected c, r, u or d"),
+    "another operation": (event("x", CREATED, AFTER), None, "bad: its op is 'x', expected one of c, r, u, d"),
+    "a truncate, which its connector sends never": (
+        event("t", CREATED, None),
+        None,
+        "bad: its op is 't', expected one of c, r, u, d",
+    ),
     "something else": ({"key": 5, "ts_ms": 1}, None, "bad: it has no 'op', and is no change event"),
     "a tombstone": (None, "1004", "skipped: tombstone"),
     "a tombstone as columns": ({"op": None}, "1004", "skipped: tombstone"),

@@ -16,13 +16,15 @@ import fastavro
 
 
 class Registry:
-    """Schemas by their ids, and the paths that were asked for. ``broken`` is a status that it answers instead."""
+    """Schemas by their ids, and the paths that were asked for. ``broken`` is a status that it answers instead, and
+    ``wait`` the seconds that it then asks for."""
 
     def __init__(self) -> None:
         self.schemas: dict[int, Mapping[str, Any]] = {}
         self.asked: list[str] = []
         self.login: str | None = None
         self.broken: int | None = None
+        self.wait = 0
         self.url = ""
 
     def add(self, number: int, schema: Any, **more: Any) -> None:
@@ -56,6 +58,8 @@ def serve_registry() -> Iterator[Registry]:
             self.send_response(status)
             self.send_header("Content-Type", "application/vnd.schemaregistry.v1+json")
             self.send_header("Content-Length", str(len(raw)))
+            if registry.wait:
+                self.send_header("Retry-After", str(registry.wait))
             self.end_headers()
             self.wfile.write(raw)
 

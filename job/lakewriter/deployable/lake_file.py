@@ -13,8 +13,8 @@ from lakewriter.spec.specification import Spec
 from lakewriter.spec.stream import MessageSource
 from lakewriter.spec.table_spec import Read
 
-PUBLIC: Final = {"external_id", "access_key_id"}
-"""No secrets: the trust policy shows the external id, every request the access key id."""
+PUBLIC: Final = {"external_id", "access_key_id", "user"}
+"""No secrets: the trust policy shows the external id, every request the access key id; a user is a name."""
 
 _SECRET_NAME: Final = re.compile(
     r"(pass(word|wd|phrase)?|secret|token|credentials?|(private|secret|access|api|account)[._-]?key|jaas\.config)$",
@@ -109,6 +109,9 @@ def _check_read(read: Read, key: str) -> Iterator[str]:
     for path in read.paths:
         if not _SCHEME.match(path):
             yield f"{key}.path: {path!r} is on this machine; expected s3://..., or give source_root."
+    schema = read.values.schema_path if read.values is not None else None
+    if schema is not None and not _SCHEME.match(schema):
+        yield f"{key}.values.schema: {schema!r} is on this machine; expected s3://..., or give source_root."
     for name, value in read.options.items():
         if isinstance(value, str) and _is_secret(name, value):
             yield f"{key}.options.{name} holds a secret, written out; {_EXPECTED}"

@@ -41,7 +41,16 @@ _UNKNOWN_ID: Final = 40403
 """The registry's code of an id that it does not have. Any server answers 404 for a path that it does not have."""
 _WAITS: Final = (10.0, 30.0)
 """Seconds to connect, and to wait for an answer."""
-_RETRIES: Final = Retry(3, backoff_factor=0.5, status_forcelist=(429, 500, 502, 503, 504), raise_on_status=False)
+_BUSY: Final = (429, 500, 502, 503, 504)
+"""The answers of a registry that may give the schema later."""
+_RETRIES: Final = Retry(
+    3,
+    backoff_factor=0.5,
+    status_forcelist=_BUSY,
+    # A registry may ask for hours in Retry-After.
+    retry_after_max=10,
+    raise_on_status=False,
+)
 _NO_SCHEMA: Final = (KeyError, TypeError, ValueError, RecursionError, SchemaParseException, UnknownType)
 _NO_VALUE: Final = (EOFError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 """The errors of fastavro for bytes that a schema did not write."""
@@ -78,7 +87,7 @@ class AvroDecoder:
 
         Raises:
             SourceFailedError: The registry or the file gives no schema, for a reason that holds for every value.
-            SourceUnreachableError: The registry does not answer.
+            SourceUnreachableError: The registry does not answer, or is busy.
         """
         if self.values.schema_path is not None:
             return {b"": self._read_file(self.values.schema_path)} if column == "value" else {}
@@ -127,9 +136,10 @@ class AvroDecoder:
                 remedy="Check registry, user and password under read.values: a registry with Confluent's API is "
                 "expected, which asks for a user and a password or for nothing.",
             ) from error
-        except requests.RequestException as error:
+        except (_BusyError, requests.RequestException) as error:
+            said = error if isinstance(error, _BusyError) else f"does not answer: {type(error).__name__}"
             raise SourceUnreachableError(
-                f"table {self.table!r}: the schema registry {registry!r} does not answer: {type(error).__name__}.",
+                f"table {self.table!r}: the schema registry {registry!r} {said}, asked for schema {number}.",
                 remedy="Check that it is up, and the network path to it.",
             ) from error
 
@@ -154,6 +164,10 @@ class _RefusedError(Exception):
     """The registry's answer holds no schema; the text completes "the schema registry "."""
 
 
+class _BusyError(Exception):
+    """The registry gives no schema now; the text is as that of ``_RefusedError``."""
+
+
 @lru_cache(maxsize=10_000)
 def _ask_registry(registry: str, login: tuple[str, ...], number: int) -> AvroSchema:
     """Ask for a schema, once in a process: an id names the same schema for ever. Failures are asked again."""
@@ -167,6 +181,9 @@ def _ask_registry(registry: str, login: tuple[str, ...], number: int) -> AvroSch
             timeout=_WAITS,
             allow_redirects=False,
         )
+    said = f"answers {answer.status_code} {answer.reason}".rstrip()
+    if answer.status_code in _BUSY:
+        raise _BusyError(said)
     try:
         content = answer.json()
     except ValueError:
@@ -175,7 +192,7 @@ def _ask_registry(registry: str, login: tuple[str, ...], number: int) -> AvroSch
     if answer.status_code == requests.codes.not_found and content.get("error_code") == _UNKNOWN_ID:
         raise _UnknownIdError
     if answer.status_code != requests.codes.ok or not isinstance(content.get("schema"), str):
-        raise _RefusedError(f"answers {answer.status_code} {answer.reason}".rstrip())
+        raise _RefusedError(said)
     name, kind = f"schema {number}", content.get("schemaType") or "AVRO"
     if kind != "AVRO":
         return AvroSchema(name, reason=f"{name} of the schema registry is of type {kind}, expected AVRO")

@@ -118,6 +118,36 @@ def test_relative_path_is_on_this_machine(read: Any, tmp_path: Path) -> None:
     )
 
 
+SECRET = "${secret:arn:aws:secretsmanager:us-east-1:123456789012:secret:registry-Ab12cd}"
+REGISTRY = {"type": "avro", "registry": "https://registry.acme.example", "user": "loader", "password": SECRET}
+VALUES: list[tuple[dict[str, str], tuple[str, ...]]] = [
+    (REGISTRY, ()),
+    (REGISTRY | {"password": "hush"}, (f"password is written out; {EXPECTED}",)),
+    ({"type": "avro", "schema": "s3://acme-schemas/orders.avsc"}, ()),
+    (
+        {"type": "avro", "schema": "/schemas/orders.avsc"},
+        (
+            "table 'nyc.flights': read.values.schema: '/schemas/orders.avsc' is on this machine; expected s3://..., or "
+            "give source_root.",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("values", "problems"), VALUES)
+def test_values_of_a_topic(tmp_path: Path, values: dict[str, str], problems: tuple[str, ...]) -> None:
+    topic = {"format": "kafka", "options": {"kafka.bootstrap.servers": "b:9092", "subscribe": "t"}, "values": values}
+    table = {"table": "flights", "schema": "nyc", "mode": "merge", "primary_key": ["id"], "envelope": "debezium"}
+    place = {"location": "s3://acme-lake/data", "region": "us-east-1", "catalog": "iceberg", "tracking": ["deleted"]}
+    data = {
+        "pipeline": "flights",
+        "destination": {"type": "lakewriter-s3"} | place,
+        "tables": [table | {"read": topic}],
+    }
+    (tmp_path / "lake.yaml").write_text(yaml.safe_dump(data))
+    assert find_unshippable(load(tmp_path / "lake.yaml")) == problems
+
+
 SERVER = {"to": "https://marquez.example.com"}
 LINEAGES: list[tuple[dict[str, str], tuple[str, ...]]] = [
     ({"to": "log"}, ()),

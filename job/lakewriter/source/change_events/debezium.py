@@ -218,7 +218,8 @@ class DebeziumPlan:
         connector = read_texts(get_member(source, "connector"), count)
         log, position, row = pa.nulls(count, pa.int64()), pa.nulls(count, WHOLE), pa.nulls(count, WHOLE)
         is_known = pc.is_in(connector, value_set=pa.array(list(_CONNECTORS)))
-        said = pc.binary_join_element_wise("its order is not known: of connector '", connector, "'", "")
+        expected = f"', expected one of {', '.join(_CONNECTORS)}"
+        said = pc.binary_join_element_wise("its order is not known: of connector '", connector, expected, "")
         reasons.add(connector.is_null(), "its order is not known: expected the connector's name in source.connector")
         reasons.add(pc.invert(is_known), said)
         is_read = pc.fill_null(pc.equal(op, "r"), False)
@@ -235,7 +236,7 @@ class DebeziumPlan:
 
 def explain_op(op: pa.Array, expected: Sequence[str]) -> tuple[pa.Array, pa.Array]:
     """Return which events have another operation than the expected ones, and what is wrong with each."""
-    said = pc.binary_join_element_wise("its op is '", op, "', expected c, r, u or d", "")
+    said = pc.binary_join_element_wise("its op is '", op, f"', expected one of {', '.join(expected)}", "")
     return pc.and_(op.is_valid(), pc.invert(pc.is_in(op, value_set=pa.array(expected)))), said
 
 

@@ -52,7 +52,9 @@ def unfold_batch(plan: AnyEventPlan, marked: Marked) -> pa.RecordBatch:
         marks["column"] = pc.if_else(marks["reason"].is_null(), unfolded.unchanged, marks["column"])
     marks = {name: values.take(unfolded.events) for name, values in marks.items()}
     if unfolded.floors is not None:
-        is_floor = unfolded.floors.is_valid()
+        # An event that cannot be taken sets none; the end of a snapshot has a row of its own behind those of events.
+        is_end = pc.greater_equal(pa.arange(0, len(unfolded.floors)), marked.rows.num_rows)
+        is_floor = pc.and_(unfolded.floors.is_valid(), pc.or_(is_end, marks["reason"].is_null()))
         for name, values in (("value", unfolded.floors), ("column", FLOOR), ("reason", FLOOR)):
             marks[name] = pc.if_else(is_floor, values, marks[name])
     # A row that is not written has no values: none of them is cast or compared.
