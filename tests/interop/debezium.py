@@ -58,6 +58,7 @@ database.port={port}
 database.user=lake
 database.password={password}
 incremental.snapshot.chunk.size=32
+skipped.operations=none
 topic.creation.default.partitions=3
 topic.creation.default.replication.factor=1
 """
@@ -77,6 +78,7 @@ class Database:
     source: str
     collection: str
     make_table: str
+    insert: str
     schema_changes: Sequence[str]
     widened: Mapping[str, str]
     upsert: str
@@ -104,7 +106,9 @@ signal.data.collection=public.debezium_signal
     collection="public.orders",
     make_table="""CREATE TABLE orders (id INT PRIMARY KEY, name TEXT, amount NUMERIC(12,2), at TIMESTAMP, day DATE,
 share DOUBLE PRECISION, paid BOOLEAN);
-INSERT INTO orders SELECT n, 'first ' || n, n / 7.0, TIMESTAMP '2026-01-05 08:00:00.123456' + n * INTERVAL '1 hour',
+""",
+    insert="""INSERT INTO orders SELECT n, 'first ' || n, n / 7.0,
+TIMESTAMP '2026-01-05 08:00:00.123456' + n * INTERVAL '1 hour',
 DATE '2026-01-05' - n, n / 3.0, n % 2 = 0 FROM generate_series(1, 200) AS n;
 """,
     schema_changes=(
@@ -138,7 +142,8 @@ schema.history.internal.file.filename={folder}/history
     collection="shop.orders",
     make_table="""CREATE TABLE orders (id INT PRIMARY KEY, name TEXT, amount NUMERIC(12,2), at DATETIME(6), day DATE,
 share DOUBLE, paid BOOLEAN);
-INSERT INTO orders SELECT seq, CONCAT('first ', seq), seq / 7.0,
+""",
+    insert="""INSERT INTO orders SELECT seq, CONCAT('first ', seq), seq / 7.0,
 TIMESTAMP '2026-01-05 08:00:00.123456' + INTERVAL seq HOUR,
 DATE '2026-01-05' - INTERVAL seq DAY, seq / 3e0, seq % 2 = 0 FROM seq_1_to_200;
 """,
@@ -335,9 +340,10 @@ def read_database(database: Database, server: Any) -> list[tuple[Any, ...]]:
     )  # fmt: skip
 
 
-def write_randomly(database: Database, server: Any, rng: random.Random, transactions: int, seconds: float = 0) -> None:
-    """Insert, change, delete rows and change keys, several in a transaction, of which each waits ``seconds`` before it
-    ends; a few transactions are rolled back."""
+def write_randomly(
+    database: Database, server: Any, rng: random.Random, transactions: int, *, changes_keys: bool = True
+) -> None:
+    """Insert, change, delete rows and change keys, several in a transaction; a few transactions are rolled back."""
     statements = []
     for number in range(transactions):
         statements.append("BEGIN;")
@@ -354,8 +360,7 @@ def write_randomly(database: Database, server: Any, rng: random.Random, transact
                 f"UPDATE orders SET id = {other} WHERE id = {key} "
                 f"AND NOT EXISTS (SELECT 1 FROM orders WHERE id = {other})",
             )
-            statements.append(f"{rng.choice(changes)};")
-        statements += [database.sleep.format(seconds=seconds)] if seconds else []
+            statements.append(f"{rng.choice(changes if changes_keys else changes[:-1])};")
         statements.append("ROLLBACK;" if rng.random() < 0.1 else "COMMIT;")
     server.execute("\n".join(statements))
 
@@ -363,7 +368,7 @@ def write_randomly(database: Database, server: Any, rng: random.Random, transact
 @contextmanager
 def running(folder: Path, aws: Any, database: Database) -> Iterator[tuple[Any, Connect, Lake, Topics]]:
     with database.serve() as server, broker(folder) as kafka:
-        server.execute(database.make_table + _SIGNALS)
+        server.execute(database.make_table + database.insert + _SIGNALS)
         connect = Connect(folder, kafka.address, database, server)
         lake = Lake(folder, aws, kafka.address, database.collection)
         topics = Topics(kafka)
