@@ -19,6 +19,7 @@ from botocore.httpsession import URLLib3Session
 from lakewriter.aws import Clients
 from lakewriter.commit.iceberg import merge_keys, merge_rows
 from lakewriter.errors import PendingUnrecoverableError
+from lakewriter.receipt import Floor
 from lakewriter.records.facets import MergeIntent
 from lakewriter.shape.table import ORDINAL_FIELD, UNCHANGED_FIELD
 from tests.commit import intents
@@ -192,6 +193,29 @@ def test_values_that_nothing_has(aws, bucket, name, format_version):
         fed.publish(found)
     assert f"abandon LAKE {found.job_id}" in refused.value.remedy
     assert (fed.read() if fed.committed else []) == before
+
+
+@pytest.mark.parametrize("format_version", in_turn(2, 3))
+def test_a_floor_between_a_row_and_its_update(aws, bucket, format_version):
+    """What a truncate takes out has no values for what comes after it; v is the source table here."""
+    fed = Fed(aws, format_version)
+    truncate = BY.model_copy(update={"floors": (Floor(source="t", order=("0", "9")),), "source": "v"})
+    before = [(1, 1, "t", [1]), (2, 2, "t", [2]), (3, 3, "u", [3]), (4, 10, "t", [4])]
+    fed.load([c(*event) for event in before])
+    # Of the load itself: an event below the floor, as from another partition of the topic.
+    for events in ([u(1, 11, "t", LACKING)], [u(5, 8, "t", [5]), u(5, 11, "t", LACKING)]):
+        found = fed.make(events, by=truncate)
+        with pytest.raises(PendingUnrecoverableError, match=f"'tags', such as that with the key {events[0][0]}: "):
+            fed.publish(found)
+        assert fed.read() == before
+        open_tables(fed.table, found).clear_up(found, gone=True)
+    # A late event needs no value. A row that came after the truncate has one, and so has one of another table.
+    after = [u(2, 8, "t", LACKING), c(1, 11, "t", [7]), u(1, 12, "t", LACKING)]
+    fed.load([*after, u(3, 12, "u", LACKING), u(4, 12, "t", LACKING)], by=truncate)
+    assert fed.read() == [(1, 12, "t", [7]), (3, 12, "u", [3]), (4, 12, "t", [4])]
+    fed.load([u(1, 13, "t", LACKING)])
+    assert fed.read() == [(1, 13, "t", [7]), (3, 12, "u", [3]), (4, 12, "t", [4])]
+    assert strays(aws, fed.table.seen) == set()
 
 
 def test_another_writer_of_the_row_comes_between(aws, bucket, monkeypatch):

@@ -10,6 +10,7 @@ from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import ask_catalog, rebuild
 from lakewriter.operate.repair import abandon
 from lakewriter.receipt import Batch, Floor
+from lakewriter.report import TableReport
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
 from lakewriter.source.feed import open_feed
@@ -195,19 +196,54 @@ def test_a_table_without_the_column_of_source_tables(topic):
 
 def test_batches_of_a_continuous_run(topic):
     """Each has its own events; one that is delivered again changes nothing."""
-    topic.users.write(read={"format": "json", "path": "events"})
+    topic.users.write(read={"format": "json", "path": "events"}, columns={"name": "string", "id": "int"})
 
-    def bring(number: int, *events: dict[str, Any]) -> str:
+    def bring(number: int, *events: dict[str, Any]) -> TableReport:
         (topic.folder / "0.json").write_text("".join(f"{json.dumps(event)}\n" for event in events), "utf-8")
         batch, spec = Batch("0d9e2c1c-5a1e-4c0e-9d0a-3b1f6a1c2d3e", number), topic.users.spec
         kind = MicroBatch(batch, topic.users.state.batch, open_feed)
         report = load(
             spec, job_id=batch.job_id, clients=Clients(spec.access), spark=lambda: topic.users.spark, kind=kind
         )
-        return report.tables[0].status
+        return report.tables[0]
 
-    assert bring(0, change("c", 50, 1), change("c", 51, 2)) == "done"
-    assert (bring(1, change("t", 60)), topic.rows("id")) == ("done", [])
-    assert bring(1, change("t", 60)) == "already_done"
-    assert bring(2, change("c", 58, 3), change("c", 61, 4)) == "done"
+    assert bring(0, change("c", 50, 1), change("c", 51, 2)).status == "done"
+    # One that fills a value is done once, too.
+    assert [bring(1, without_name(55, 1)).status for _ in range(2)] == ["done", "already_done"]
+    assert topic.rows("id", "name", "_change_position") == [(1, "c50", 55), (2, "c51", 51)]
+    assert (bring(2, change("t", 60)).status, topic.rows("id")) == ("done", [])
+    assert bring(2, change("t", 60)).status == "already_done"
+    assert bring(3, change("c", 58, 3), change("c", 61, 4)).status == "done"
     assert (topic.rows("id"), remembered(topic)) == ([(4,)], [TRUNCATED])
+    # Without a row the batch stays out, and so does the next one.
+    for number in (4, 5):
+        table = bring(number, without_name(70, 1), change("c", 71, 5))
+        assert (table.status, table.code) == ("failed", "PENDING_UNRECOVERABLE"), table
+    assert topic.rows("id", "name") == [(4, "c61")]
+
+
+def without_name(lsn: int, key: int) -> dict[str, Any]:
+    """An update that leaves a large value out, since it is unchanged."""
+    return change("u", lsn) | {"after": {"id": key, "name": "__debezium_unavailable_value"}}
+
+
+def test_a_truncate_between_a_row_and_its_update(topic):
+    """The value can only be one that came after the truncate, whatever else one file has."""
+    topic.users.write(columns={"name": "string", "id": "int"})
+    topic.load("a", change("c", 50, 1), change("c", 51, 2))
+    table = topic.load("b", change("t", 60), without_name(61, 1))
+    assert table.code == "PENDING_UNRECOVERABLE"
+    assert "1 row without a value in column 'name', such as that with the key 1" in table.message
+    assert (topic.rows("id"), remembered(topic)) == ([(1,), (2,)], [])
+    abandon(topic.users.pipeline.controls, "b", "a drill", topic.users.pipeline.clients)
+    (topic.folder / "b.json").unlink()
+    table = topic.load("c", without_name(63, 1), change("t", 60), without_name(55, 2), change("c", 62, 1))
+    assert (table.status, table.rows) == ("done", 3), table
+    assert topic.rows("id", "name", "_change_position") == [(1, "c62", 63)]
+    assert topic.load("d", without_name(64, 1)).status == "done"
+    assert topic.rows("id", "name", "_change_position") == [(1, "c62", 64)]
+    assert topic.users.differences() == []
+    topic.users.undo("d").run()
+    assert topic.rows("id", "name", "_change_position") == [(1, "c62", 63)]
+    topic.users.undo("c").run()
+    assert (topic.rows("id", "name"), remembered(topic)) == ([(1, "c50"), (2, "c51")], [])

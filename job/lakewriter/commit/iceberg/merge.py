@@ -259,24 +259,24 @@ class KeyMerge:
         """Return the rows of the load that have a key and are not below a floor."""
         if self._rows is None or self._schema_id != table.schema().schema_id:
             # Columns may have wider types by now.
-            self._schema_id = table.schema().schema_id
-            self._below = self._floors.find_loaded(table, schema, files)
+            below = self._floors.find_loaded(table, schema, files)
             rows = MergeRows(reader, len(files), sum(file.record_count for file in files))
             compared = self._merge.compared
 
             def rank(of_part: pa.Table) -> pa.Table:
                 return of_part if compared is None else rank_alike(of_part, reader, files, compared)
 
-            rows.fill(_read_files(reader, files, self._below), rank)
-            self._rows = rows
+            rows.fill(_read_files(reader, files, below), rank)
+            # A read that fails leaves nothing half known to the next try.
+            self._rows, self._below, self._schema_id = rows, below, table.schema().schema_id
         return self._rows
 
     def _read_deleted_before(self, reader: RowReader, rows: MergeRows, part: Part) -> pa.Table:
         """Read those of the load's keys that earlier loads have deleted, in the form of rows without a file."""
         if part.before is None:
-            part.before = rows.make_chunks()
-            entries = read_newest(self._read_objects(), reader, rows.find_keys(part))
-            part.before.add(to_rows(entries, rows.stored_schema, self._intent.started))
+            entries, before = read_newest(self._read_objects(), reader, rows.find_keys(part)), rows.make_chunks()
+            before.add(to_rows(entries, rows.stored_schema, self._intent.started))
+            part.before = before
         return pa.concat_tables(part.before)
 
     def _read_objects(self) -> list[bytes]:
@@ -357,7 +357,9 @@ def _join_moved(moved: pa.Table, filling: Filling | None) -> Iterator[tuple[int,
     if filling is not None:
         # A row that takes no other one's place gets an id of its own.
         moved = pa.concat_tables([moved, filling.rows.append_column(_ID, pa.nulls(len(filling.rows), pa.int64()))])
-        moved = moved.group_by([FILE, POSITION]).aggregate([(_ID, "max")]).rename_columns(_MOVED.names)
+        ids = moved.group_by([FILE, POSITION]).aggregate([(_ID, "max")])
+        # Releases of Arrow have these columns in different orders.
+        moved = ids.select([FILE, POSITION, f"{_ID}_max"]).rename_columns(_MOVED.names)
     for file, rows in _split_by_file(moved.sort_by([(FILE, "ascending"), (POSITION, "ascending")])):
         yield file, rows[POSITION].combine_chunks(), rows[_ID].combine_chunks()
 
