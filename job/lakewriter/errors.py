@@ -39,7 +39,9 @@ LakeError
 └── WorkerDiedError                 WORKER_DIED                a retry can help
 """
 
+import errno
 import re
+import tempfile
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -297,17 +299,19 @@ class PendingUnrecoverableError(LakeError):
 
 
 class InternalError(LakeError):
-    """A fault of the program, met on one table or in one check; its trace is in the log."""
+    """A fault of the program, or a full disk, met on one table or in one check; its trace is in the log."""
 
     code = "INTERNAL"
 
     @classmethod
     def met(cls, where: str, fault: Exception, *, unharmed: str = "") -> "InternalError":
         """Return the error for ``fault``, with its notes; ``unharmed`` says what is as it was."""
-        error = cls(
-            f"{where}: {type(fault).__name__}: {str(fault).rstrip('.')}.",
-            remedy=f"This is a fault of Lakewriter itself: report it with the trace in the log. {unharmed}",
-        )
+        what = "This is a fault of Lakewriter itself: report it with the trace in the log."
+        if isinstance(fault, OSError) and fault.errno == errno.ENOSPC:
+            # A large merge is divided in temporary files, and so are the values that it fills.
+            folder = tempfile.gettempdir()
+            what = f"Free space in {folder} of this machine, or name another folder in TMPDIR. Then run the job again."
+        error = cls(f"{where}: {type(fault).__name__}: {str(fault).rstrip('.')}.", remedy=f"{what} {unharmed}")
         for note in getattr(fault, "__notes__", ()):
             error.add_note(note)
         return error

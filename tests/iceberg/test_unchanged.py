@@ -6,9 +6,12 @@ https://debezium.io/documentation/reference/3.2/connectors/postgresql.html#postg
 
 import json
 import random
+import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from functools import partial
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,8 +20,8 @@ import pytest
 from botocore.httpsession import URLLib3Session
 
 from lakewriter.aws import Clients
-from lakewriter.commit.iceberg import merge_keys, merge_rows
-from lakewriter.errors import PendingUnrecoverableError
+from lakewriter.commit.iceberg import merge_keys, merge_rows, unchanged
+from lakewriter.errors import InternalError, PendingUnrecoverableError
 from lakewriter.receipt import Floor
 from lakewriter.records.facets import MergeIntent
 from lakewriter.shape.table import ORDINAL_FIELD, UNCHANGED_FIELD
@@ -316,6 +319,31 @@ def test_row_groups_that_have_no_value_are_not_read():
         ({"v": ["d" * 100] * 2}, [3, 3]),
         ({"v": ["e" * 100]}, [4]),
     ]
+
+
+@pytest.mark.parametrize("where", ["rows", "values"])
+def test_the_disk_is_full(aws, bucket, monkeypatch, tmp_path, where):
+    """Nothing is published, the message says what to do, and once there is space the same load goes on."""
+    monkeypatch.setattr(merge_rows, "PART", 1)
+    fed, no_space = Fed(aws), tmp_path / "0"
+    fed.load([c(1, 1, "a"), c(2, 1, "b")])
+    found = fed.make([u(1, 2), u(2, 2)])
+    no_space.mkdir()
+    (no_space / "key0").symlink_to("/dev/full")
+    with monkeypatch.context() as patched:
+        if where == "rows":
+            patched.setattr(tempfile, "TemporaryFile", partial(Path("/dev/full").open, "w+b"))
+        else:
+            patched.setattr(unchanged, "TemporaryDirectory", lambda **_: nullcontext(no_space))
+        with pytest.raises(OSError, match="No space left") as refused:
+            fed.publish(found)
+    remedy, folder = InternalError.met("table t", refused.value).remedy, tempfile.gettempdir()
+    assert remedy.startswith(f"Free space in {folder} of this machine, or name another folder in TMPDIR.")
+    assert fed.read() == [(1, 1, "a", None), (2, 1, "b", None)]
+    fed.publish(found)
+    assert fed.read() == [(1, 2, "a", None), (2, 2, "b", None)]
+    open_tables(fed.table, found).clear_up(found, gone=True)
+    assert strays(aws, fed.table.seen) == set()
 
 
 class Killed(BaseException):

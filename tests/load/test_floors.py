@@ -10,7 +10,7 @@ from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import ask_catalog, rebuild
 from lakewriter.operate.repair import abandon
 from lakewriter.receipt import Batch, Floor
-from lakewriter.report import TableReport
+from lakewriter.report import TableResult
 from lakewriter.run.kinds import MicroBatch
 from lakewriter.run.loader import load
 from lakewriter.source.feed import open_feed
@@ -198,7 +198,7 @@ def test_batches_of_a_continuous_run(topic):
     """Each has its own events; one that is delivered again changes nothing."""
     topic.users.write(read={"format": "json", "path": "events"}, columns={"name": "string", "id": "int"})
 
-    def bring(number: int, *events: dict[str, Any]) -> TableReport:
+    def bring(number: int, *events: dict[str, Any]) -> TableResult:
         (topic.folder / "0.json").write_text("".join(f"{json.dumps(event)}\n" for event in events), "utf-8")
         batch, spec = Batch("0d9e2c1c-5a1e-4c0e-9d0a-3b1f6a1c2d3e", number), topic.users.spec
         kind = MicroBatch(batch, topic.users.state.batch, open_feed)

@@ -41,9 +41,10 @@ class Chunks:
         if self._file is None:
             self._tables.append(rows)
             return
-        self._starts.append(self._file.seek(0, os.SEEK_END))
+        start = self._file.seek(0, os.SEEK_END)
         with pa.ipc.new_stream(self._file, rows.schema) as writer:
             writer.write_table(rows)
+        self._starts.append(start)
 
     def __iter__(self) -> Iterator[pa.Table]:
         yield from self._tables
