@@ -114,7 +114,7 @@ def test_history(orders, connection):
     spec = orders.load_twice(endpoint=orders.lake.aws.url)
     for query in write_views(spec, Engine.DUCKDB, LastLoads()):
         connection.execute(query.sql)
-    seen = connection.execute("SELECT id, name, valid_from, valid_to FROM public_orders_history ORDER BY 1, 3")
+    seen = connection.execute("SELECT id, name, _valid_from, _valid_to FROM public_orders_history ORDER BY 1, 3")
     assert [(row[0], row[1], str(row[2]), str(row[3])) for row in seen.fetchall()] == [
         (1, "it's", "2027-01-03", "2027-01-05"),
         (1, "new", "2027-01-05", "None"),

@@ -143,10 +143,10 @@ def write_history(engine: Engine, spec: Spec, table: TableSpec, source: str) -> 
     ordered = [*(f"{order} NULLS FIRST" for order in orders), *deleted, *(f"{column} DESC" for column in arrived)]
     there = "".join(f"{flag} = false AND " for flag in deleted)
     return (
-        f"SELECT *\nFROM (\n    SELECT *, {orders[0]} AS valid_from, MIN({orders[0]}) OVER (\n"
+        f"SELECT *\nFROM (\n    SELECT *, {orders[0]} AS _valid_from, MIN({orders[0]}) OVER (\n"
         f"        PARTITION BY {keys}\n        ORDER BY {', '.join(ordered)}\n"
         "        ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING\n"
-        f"    ) AS valid_to\n    FROM {source}\n) AS versions\nWHERE {there}COALESCE(valid_from < valid_to, true);"
+        f"    ) AS _valid_to\n    FROM {source}\n) AS versions\nWHERE {there}COALESCE(_valid_from < _valid_to, true);"
     )
 
 

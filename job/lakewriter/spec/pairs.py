@@ -99,7 +99,7 @@ REFUSED: Final[Mapping[tuple[str, str], Refusal]] = {
     },
     **{
         ("order_by", mode): Refusal(
-            f"{{table}} has order_by and '{mode}': there is one row of each key, with which no other is compared.",
+            f"{{table}} has order_by and '{mode}', which replaces rows and compares none of them.",
             "Leave order_by out; or merge, or append.",
         )
         for mode in REPLACING
