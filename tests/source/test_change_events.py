@@ -187,8 +187,10 @@ EVENTS = {
     # Its LOBs are left out when they change, too: oracle.html#oracle-property-lob-enabled
     "oracle, a value that is left out": (
         event("u", ANNE | {"email": "__debezium_unavailable_value"}, ORACLE),
-        "bad: column 'email' has '__debezium_unavailable_value': the database left an unchanged value out, which is "
-        "not certain to be the table's. Have the database log whole rows, such as by REPLICA IDENTITY FULL",
+        "bad: column 'email' has '__debezium_unavailable_value': the database left an unchanged value out, which no "
+        "earlier row can give for certain: it is of a key, of partition_by, checked, inside another value, or not "
+        "PostgreSQL's. Have the connector send whole rows: REPLICA IDENTITY FULL for PostgreSQL, lob.enabled: true for "
+        "Oracle",
     ),
 }
 
@@ -280,6 +282,8 @@ def test_the_only_text_of_a_list():
 def test_unavailable_values_that_are_not_certain(why):
     (result,) = unfold([event("u", {"id": 1, "v": PLACEHOLDER}, POSTGRESQL)], **UNCERTAIN[why])
     assert result.startswith("bad: column 'v' has '__debezium_unavailable_value': ")
+    is_of_column = why in ("a column of the key", "a partition")
+    assert ("it is of a key" in result, "the source is not one topic" in result) == (is_of_column, not is_of_column)
 
 
 def test_one_topic():

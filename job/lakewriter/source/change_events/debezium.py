@@ -185,7 +185,7 @@ class DebeziumPlan:
                 may_fill = pc.fill_null(pc.and_(is_placeholder(values, text), may_lack), False)
                 names.append(pc.if_else(may_fill, json.dumps(field.name), nothing))
                 values = pc.if_else(may_fill, pa.scalar(None, field.type), values)
-            reasons.add(pc.and_(is_bad, pc.invert(may_fill)), _explain_unavailable(field.name, text))
+            reasons.add(pc.and_(is_bad, pc.invert(may_fill)), self._explain_unavailable(field.name))
             written.append(values)
         if not names:
             return written, pa.nulls(count, pa.string())
@@ -193,6 +193,18 @@ class DebeziumPlan:
         is_moved = pc.if_else(pc.fill_null(pc.equal(op, "c"), False), "true", "false")
         listed = pc.binary_join_element_wise(is_moved, *names, ",", null_handling="skip")
         return written, pc.if_else(lacks, pc.binary_join_element_wise("[", listed, "]", ""), nothing)
+
+    def _explain_unavailable(self, name: str) -> str:
+        why = (
+            "the source is not one topic or one path of files, or the table has a quarantine or an SQL check"
+            if self.whole is None
+            else "it is of a key, of partition_by, checked, inside another value, or not PostgreSQL's"
+        )
+        return (
+            f"column {name!r} has {self.events.unavailable!r}: the database left an unchanged value out, which no "
+            f"earlier row can give for certain: {why}. Have the connector send whole rows: REPLICA IDENTITY FULL for "
+            "PostgreSQL, lob.enabled: true for Oracle"
+        )
 
     def _choose(
         self,
@@ -267,13 +279,6 @@ def find_skipped(event: pa.Array, op: pa.Array) -> pa.Array:
 
 
 _TIMES: Final = frozenset({"ts_ms", "ts_us", "ts_ns"})
-
-
-def _explain_unavailable(name: str, placeholder: str) -> str:
-    return (
-        f"column {name!r} has {placeholder!r}: the database left an unchanged value out, which is not certain to be "
-        "the table's. Have the database log whole rows, such as by REPLICA IDENTITY FULL"
-    )
 
 
 _WITHOUT_ROWS: Final = _TIMES | {
