@@ -108,8 +108,6 @@ class Failures:
                 # A process that slept for longer than loads are kept: its id is a new load's, and the old one's files
                 # are in its way.
                 return history.auditor.is_forgotten(lake.pipeline, job)
-            case "LOAD_GONE":
-                return self.is_untimed
             case "PENDING_UNRECOVERABLE":
                 # It may also find that its own records were cleared away before it was bound.
                 return any(key in message for key in history.auditor.swept)
@@ -125,13 +123,6 @@ class Failures:
                 return is_swept or (history.is_adopting and "--go-on" in message)
             case _:
                 return False
-
-    @property
-    def is_untimed(self) -> bool:
-        """Whether a load whose snapshot has expired may count as rolled back: by the clock of a machine that was off by
-        more than a minute it began after the snapshots that follow it."""
-        met = self.history.world.met
-        return bool(met["jump"] and met["expired"])
 
     def _refuse(self, lake: Lake, job: str, table: str) -> None:
         # After a table that fails, the others do not begin where the file says so; a state is for all streams.

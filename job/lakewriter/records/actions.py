@@ -167,10 +167,12 @@ class RenamedColumn(ControlObject):
 
 
 class IcebergAction(_Action):
-    """An Iceberg table; ``uuid``, ``schema_id``, ``spec_id`` and ``renamed`` are set when it is prepared for the load.
+    """An Iceberg table; ``uuid``, ``schema_id``, ``spec_id``, ``sequence`` and ``renamed`` are set when it is prepared
+    for the load.
 
-    The load's files have that schema, with the names of ``renamed``, and that partition spec. A table that is not there
-    yet is made with ``format_version``.
+    The load's files have that schema, with the names of ``renamed``, and that partition spec. The load's snapshot has
+    the sequence number ``sequence`` or a higher one; 0 for a table of format version 1, which has none. A table that is
+    not there yet is made with ``format_version``.
     """
 
     keeps_versions: ClassVar[bool] = True
@@ -184,6 +186,7 @@ class IcebergAction(_Action):
     uuid: str = ""
     schema_id: int = 0
     spec_id: int = 0
+    sequence: int = 0
     renamed: tuple[RenamedColumn, ...] = sparse(())
     format_version: int = sparse(2)
 

@@ -171,14 +171,8 @@ class IcebergTargetTable:
                 update.union_by_name(restore_names(optional, find_renamed(seen, self._renames)))
 
         table = self._table.change(table, fits, evolve)
-        made = {
-            "location": table.location().rstrip("/"),
-            "uuid": str(table.metadata.table_uuid),
-            "schema_id": table.schema().schema_id,
-            "spec_id": table.spec().spec_id,
-            "renamed": find_renamed(table, self._renames),
-        }
-        return self._table.action.model_copy(update=made), add_field_ids(schema, self._view(table).schema())
+        action = _describe(table, self._table.action).model_copy(update={"renamed": find_renamed(table, self._renames)})
+        return action, add_field_ids(schema, self._view(table).schema())
 
     def _relax(self, table: Table, schema: pa.Schema) -> pa.Schema:
         """Return the schema with columns that allow null, but for the table's identifier fields, which never do."""
@@ -212,13 +206,19 @@ def open_changeable(
         return None
     require_all_counted(table, load.partition("/")[0], state, read_state)
     require_changeable(table, in_catalog.find_bucket(table), f"{action.namespace}.{action.table}")
+    return table, _describe(table, action)
+
+
+def _describe(table: Table, action: IcebergAction) -> IcebergAction:
+    """Return the action with what the table is now."""
     made = {
         "location": table.location().rstrip("/"),
         "uuid": str(table.metadata.table_uuid),
         "schema_id": table.schema().schema_id,
         "spec_id": table.spec().spec_id,
+        "sequence": table.metadata.next_sequence_number(),
     }
-    return table, action.model_copy(update=made)
+    return action.model_copy(update=made)
 
 
 def count_loads(table: Table, pipeline: str) -> int:

@@ -2,13 +2,14 @@
 
 A load is present while its snapshot is the current one or its ancestor, whatever later snapshots have rewritten,
 compacted or deleted of its rows. When its snapshot has expired, the load counts as present unless the ancestors of the
-current snapshot show that none of them can have been the load's. The table's count of loads does not show it, as a
-rollback leaves properties as they are.
+current snapshot show that none of them can have been the load's. Sequence numbers show it: the catalog makes them grow,
+a rollback does not take them back, and the intent knows the lowest one that the load can have. Times do not, since
+every writer has a clock of its own. The table's count of loads does not either, as a rollback leaves properties as they
+are.
 """
 
 import json
 from collections.abc import Collection, Iterator
-from datetime import timedelta
 from typing import Final
 
 from pyiceberg.table import Table
@@ -36,10 +37,6 @@ are used. No pipeline's own property has this name."""
 
 _KEPT_GIVEN_UP: Final = 20
 
-SLACK: Final = timedelta(minutes=1)
-"""The greatest difference between the clocks of two writers: Iceberg lets a snapshot be that much older than its
-parent."""
-
 FIRST: Final = 1
 """The sequence number of a table's first snapshot; any other one without a parent has lost it by expiry."""
 
@@ -59,14 +56,16 @@ def explain_absence(table: Table | None, intent: Intent) -> str | None:
     if current is None:
         return "the table has no current snapshot"
     load_snapshot = next((snapshot for snapshot in table.snapshots() if read_load(snapshot) == intent.load), None)
-    last = current
+    ancestors = (
+        {before.snapshot_id for before in walk_ancestors(table, load_snapshot)} if load_snapshot else frozenset()
+    )
     for snapshot in walk_ancestors(table, current):
         if _is_of_load(snapshot, load_snapshot):
             return None
-        if _is_older(snapshot, load_snapshot, intent):
+        # A table of format version 1 has no sequence numbers.
+        if snapshot.snapshot_id in ancestors or _is_older(snapshot, load_snapshot, intent):
             return _explain_rollback(current, load_snapshot)
-        last = snapshot
-    return _explain_rollback(current, load_snapshot) if last.sequence_number == FIRST else None
+    return None
 
 
 def is_same_table(table: Table, intent: Intent) -> bool:
@@ -202,12 +201,11 @@ def _is_of_load(snapshot: Snapshot, load_snapshot: Snapshot | None) -> bool:
 
 
 def _is_older(snapshot: Snapshot, load_snapshot: Snapshot | None, intent: Intent) -> bool:
-    """Return whether the snapshot was committed before the load, so that none of its ancestors is the load's."""
-    if load_snapshot is None:
-        return snapshot.timestamp_ms < (intent.started - SLACK).timestamp() * 1000
-    if load_snapshot.sequence_number and snapshot.sequence_number:
-        return snapshot.sequence_number < load_snapshot.sequence_number
-    return snapshot.timestamp_ms < load_snapshot.timestamp_ms
+    """Return whether the snapshot, which is not the load's, has no higher sequence number than that can have, so that
+    none of its ancestors is the load's; false where there are no sequence numbers."""
+    assert isinstance(intent.catalog, IcebergAction)
+    number = intent.catalog.sequence if load_snapshot is None else load_snapshot.sequence_number
+    return bool(number) and (snapshot.sequence_number or 0) <= (number or 0)
 
 
 def _explain_rollback(current: Snapshot, load_snapshot: Snapshot | None) -> str:
