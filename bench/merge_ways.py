@@ -47,6 +47,15 @@ class MergeWays:
         }  # fmt: skip
         ways[WAYS[way]]()
 
+    def close(self) -> None:
+        """End Spark, and wait for its Java: the CPU of a process counts once it was waited for."""
+        if self._spark is not None:
+            gateway: Any = self._spark.sparkContext._gateway
+            self._spark.stop()
+            gateway.shutdown()
+            gateway.proc.stdin.close()
+            gateway.proc.wait()
+
     def name_table(self, way: str) -> str:
         """Return the name of a way's table."""
         return f"{WAYS[way]}_{self.facts['suffix']}"
@@ -160,4 +169,6 @@ class MergeWays:
 
 
 if __name__ == "__main__":
-    MergeWays(json.loads(Path(sys.argv[2]).read_text("utf-8"))).merge(sys.argv[1])
+    ways = MergeWays(json.loads(Path(sys.argv[2]).read_text("utf-8")))
+    ways.merge(sys.argv[1])
+    ways.close()
