@@ -5,10 +5,12 @@ Each change is made as another engine would leave it: in the metadata file that 
 
 import json
 import uuid
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 
+from lakewriter.commit.iceberg import obstacles
 from lakewriter.commit.iceberg.schema_evolution import IcebergTargetTable
 from lakewriter.errors import LakeError, SchemaIncompatibleError
 from lakewriter.records.state import Pending, TableState
@@ -207,6 +209,26 @@ def test_a_load_whose_files_are_there(aws, table, edit, said):
     aws.client("glue").update_table(DatabaseName="db", TableInput=kept)
     table.publish(staged, 2)
     assert table.seen.scan().to_arrow().num_rows == 4
+
+
+PLANNED = [
+    # what others change once the load is planned, the schema that it comes to have, how often an append is rehearsed
+    (None, rows("a").schema, 1),
+    (setting("x", "y"), rows("a").schema, 2),
+    (None, rows("a").schema.append(pa.field("more", pa.int64())), 2),
+]
+
+
+@pytest.mark.parametrize(("edit", "schema", "rehearsed"), PLANNED)
+def test_what_the_plan_has_found_is_asked_again_of_another_version(aws, table, monkeypatch, edit, schema, rehearsed):
+    rehearse = Mock(wraps=obstacles._rehearse_append)
+    monkeypatch.setattr(obstacles, "_rehearse_append", rehearse)
+    planned = table._before("a")
+    planned.describe_changes(rows("a").schema)
+    if edit:
+        change(aws, edit)
+    planned.prepare(schema, TableState(committed=1))
+    assert rehearse.call_count == rehearsed
 
 
 def test_a_table_made_anew_under_the_name_does_not_get_the_files(aws, table):

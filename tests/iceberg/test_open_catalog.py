@@ -1,6 +1,7 @@
 """The Open Catalog path: who is let in, what is told apart, and commits whose answer is lost."""
 
 import json
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pyarrow as pa
@@ -112,6 +113,52 @@ def test_no_catalog_turns_on_signing(catalog):
     # What reads the table here is the library itself.
     catalog.failing.clear()
     assert table.seen.scan().to_arrow()["id"].to_pylist() == [1, 2]
+
+
+SIGNED_IN = [
+    # what happens between two who open the catalog, and how often one signs in
+    ("nothing", 1),
+    ("the token expires", 2),
+    ("the catalog refuses somebody", 2),
+    ("a quarter of an hour passes", 2),
+]
+
+
+@pytest.mark.parametrize(("event", "times"), SIGNED_IN)
+def test_those_who_open_the_catalog_share_a_sign_in(catalog, monkeypatch, event, times):
+    now = [1000.0]
+    monkeypatch.setattr("lakewriter.commit.iceberg.iceberg_catalogs.time", SimpleNamespace(monotonic=lambda: now[0]))
+    table = Table(catalog.aws, catalog)
+    found = table.intent("a", ROWS)
+    match event:
+        case "the token expires":
+            catalog.expire_tokens()
+        case "the catalog refuses somebody":
+            catalog.foreign = [("GET", "/tables/t", Response("{}", 403))]
+            with pytest.raises(CatalogUnauthorizedError):
+                table.plan(ROWS.schema)
+        case "a quarter of an hour passes":
+            now[0] += 901
+    table.publish(found, 1)
+    asked = [path for _, path, _ in catalog.calls]
+    # Whoever asks the catalog for credentials of the table's files has a sign-in of its own.
+    assert asked.count("/v1/oauth/tokens") - 1 == times
+    assert asked.count("/v1/config") - 1 == times - (event == "the token expires")
+
+
+def test_a_changed_secret_is_used_at_once(catalog, monkeypatch):
+    table = Table(catalog.aws, catalog)
+    table.ready("a", ROWS.schema)
+    monkeypatch.setenv("OPEN_CATALOG_SECRET", "another")
+    with pytest.raises(CatalogUnauthorizedError):
+        table.ready("a", ROWS.schema)
+
+
+def test_a_catalog_that_overrides_the_scope(catalog):
+    overrides = {"prefix": "lake", "scope": "PRINCIPAL_ROLE:writer"}
+    catalog.failing["GET", "/v1/config"] = Response(json.dumps({"defaults": {}, "overrides": overrides}))
+    Table(catalog.aws, catalog).ready("a", ROWS.schema)
+    assert list(catalog.tokens.values()) == ["ALL", "writer"]
 
 
 @pytest.mark.parametrize("fault", ["drop_commits", "fail_commits"])

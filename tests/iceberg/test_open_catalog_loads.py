@@ -76,6 +76,37 @@ def test_two_loads(lake, open_catalog):
     assert not [action for action, _, _ in lake.aws.calls if action.startswith("glue:")]
 
 
+TABLE = "/v1/lake/namespaces/public/tables/people"
+MERGES = [
+    # what each merge of a process asks the catalog: one signs in once, and its clients of the table's files once
+    [
+        ("POST", "/v1/oauth/tokens"), ("GET", "/v1/config"), ("GET", TABLE), ("GET", TABLE), ("GET", TABLE),
+        ("GET", "/v1/lake/namespaces/public"), ("POST", "/v1/lake/namespaces"),
+        ("POST", "/v1/lake/namespaces/public/tables"), ("POST", "/v1/oauth/tokens"), ("GET", "/v1/config"),
+        ("GET", TABLE), ("GET", TABLE), ("POST", TABLE), ("GET", TABLE), ("GET", TABLE),
+    ],
+    # The table to plan by, to make ready, to commit to, as it is after the commit, and to compare.
+    [("GET", TABLE), ("GET", TABLE), ("GET", TABLE), ("POST", TABLE), ("GET", TABLE), ("GET", TABLE)],
+]  # fmt: skip
+
+
+def test_what_a_merge_asks_the_catalog(lake, open_catalog):
+    entry = table("people", lake.csv("people.csv", EVENTS)) | {
+        "mode": "merge", "primary_key": ["id"], "order_by": ["at"],
+    }  # fmt: skip
+    destination = {
+        "type": "lakewriter-s3", "location": f"s3://{BUCKET}/own", "region": "us-east-1",
+        **open_catalog.make_settings(),
+    }  # fmt: skip
+    lake.file.write_text(yaml.safe_dump({"pipeline": "own", "destination": destination, "tables": [entry]}), "utf-8")
+    clients, asked = Clients(lake.spec.access), []
+    for job in "ab":
+        open_catalog.calls.clear()
+        lake.load(job, clients=clients)
+        asked.append([(method, path) for method, path, _ in open_catalog.calls])
+    assert asked == MERGES
+
+
 WALK = [
     # the catalog's default base location, the file's line for it, the location of the volume: the document has
     # "the catalog manages the storage location automatically", and s3://<your-bucket>/ for the volume

@@ -69,7 +69,8 @@ class Lake:
     def load(self, job_id: str, **options: Any) -> RunReport:
         """One load in this process."""
         spec = self.spec
-        return run(spec, job_id=job_id, clients=Clients(spec.access), spark=lambda: self._spark, **options)
+        options = {"clients": Clients(spec.access)} | options
+        return run(spec, job_id=job_id, spark=lambda: self._spark, **options)
 
     def control(self, table_id: str) -> Control:
         spec = self.spec

@@ -5,7 +5,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Final
 
@@ -176,7 +176,7 @@ class Clients:
     keys, the ``vendor`` is asked for credentials before the default chain. ``reached`` names the services that have
     answered at least once: a service outside it that does not answer is unreachable, one in it is busy. ``clock`` is
     S3's. ``lasting`` holds objects of the bucket, ``metadata`` Iceberg's files by location, ``parts`` small parts of
-    data files. ``abilities`` are those of the bucket.
+    data files, ``catalogs`` the sign-ins to REST catalogs. ``abilities`` are those of the bucket.
     """
 
     abilities: Abilities = EVERYTHING
@@ -188,6 +188,7 @@ class Clients:
         self.clock = ServiceClock()
         self.lasting = LastingObjects()
         self.metadata, self.parts = LastingObjects(_METADATA_BYTES), LastingObjects(_PARTS_BYTES)
+        self.catalogs: dict[Hashable, Any] = {}
         self._counting = threading.Lock()
         self._session = boto3.Session(botocore_session=make_session(access, vendor), region_name=access.region)
         self._made: dict[str, Any] = {}
@@ -202,7 +203,7 @@ class Clients:
                 clients = self._vended[vendor] = Clients(self.access, vendor)
                 clients.requests, clients._counting = self.requests, self._counting
                 clients.reached, clients.clock = self.reached, self.clock
-                clients.metadata, clients.parts = self.metadata, self.parts
+                clients.metadata, clients.parts, clients.catalogs = self.metadata, self.parts, self.catalogs
                 clients._unvended = self._unvended
             return self._vended[vendor]
 

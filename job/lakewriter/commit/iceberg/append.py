@@ -112,6 +112,7 @@ class IcebergTables:
         """
         effects = intent.effects
         require_able(effects, self._commits)
+        # A commit names what it is based on: the table as it was before files were staged would lose each race.
         table, commit = _require_same_table(self._table.load(), intent), self._commits[type(effects.work)]
 
         def done(seen: Table) -> bool:
@@ -129,6 +130,7 @@ class IcebergTables:
     def read_back(self, intent: Intent) -> TableHealth | None:
         """Compare the load's snapshot with the receipts, ``COMMIT_UNKNOWN`` where they differ; return the table's
         health, None where it cannot be read."""
+        # Read once more: what is retired was deleted since the commit, and a replay deletes its bad rows after this.
         table = _require_same_table(self._table.load(), intent)
         if (removes := intent.effects.removes) is not None:
             self._require_removed(table, removes)

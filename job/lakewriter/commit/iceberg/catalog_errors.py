@@ -41,6 +41,8 @@ def explain_errors(service: IcebergService, clients: aws.Clients, doing: str) ->
         is_limit = isinstance(error, NotImplementedError) and read_status(error) is None
         if is_limit or not isinstance(service, RestService):
             raise
+        # A secret may have been changed, or a right granted: the next one who opens the catalog signs in anew.
+        clients.catalogs.pop(service, None)
         if isinstance(error, requests.RequestException):
             raise _make_silence_error(service, doing, error, clients) from error
         clients.reached.add(service.uri)

@@ -1,13 +1,16 @@
 """Open an Iceberg catalog: AWS Glue, or a REST catalog such as Snowflake Open Catalog."""
 
-from typing import Any, Final
+import copy
+import time
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, Self
 
 import pydantic
 import requests
 from pyiceberg import exceptions
 from pyiceberg.catalog import TOKEN, Catalog
 from pyiceberg.catalog.glue import GlueCatalog
-from pyiceberg.catalog.rest import CREDENTIAL, RestCatalog
+from pyiceberg.catalog.rest import AUDIENCE, CREDENTIAL, OAUTH2_SERVER_URI, RESOURCE, SCOPE, RestCatalog
 from pyiceberg.catalog.rest.auth import AuthManager, NoopAuthManager
 from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, StagedTable, Table
@@ -19,13 +22,19 @@ from lakewriter import aws
 from lakewriter.commit.iceberg import format3
 from lakewriter.commit.iceberg.catalog_errors import CONNECT, explain_errors, read_status
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
-from lakewriter.commit.iceberg.rest_services import make_sign_in
-from lakewriter.spec.catalogs import GlueService, IcebergService
+from lakewriter.commit.iceberg.rest_services import SignIn, make_sign_in
+from lakewriter.spec.catalogs import AnyRestService, GlueService, IcebergService
 
 _FILE_IO: Final = f"{ClientsFileIO.__module__}.{ClientsFileIO.__qualname__}"
 
 _MAKE_ADAPTER: Final = ":lakewriter.adapter"
 """The catalog property with the function that makes the ``CatalogAdapter`` of a session of the library."""
+
+_SIGN_IN: Final = (OAUTH2_SERVER_URI, CREDENTIAL, TOKEN, SCOPE, AUDIENCE, RESOURCE)
+"""The properties that a token depends on; a catalog's own configuration may override them."""
+
+_SIGNED_IN_SECONDS: Final = 900.0
+"""For how long a sign-in serves those who open the catalog: in a run of weeks its configuration may change."""
 
 Requirements = tuple[TableRequirement, ...]
 Updates = tuple[TableUpdate, ...]
@@ -97,6 +106,19 @@ class _Glue(_OwnFiles, GlueCatalog):
 class _Rest(_OwnFiles, RestCatalog):
     """See ``_Glue``. A token that has expired is renewed by the library."""
 
+    _signed_in_by: tuple[str | None, ...] = ()
+
+    def open_for(self, files: dict[str, Any]) -> Self:
+        """Return the catalog with these properties, signed in by the token that this one has.
+
+        Its connections are its own: the library writes the token of a table into the headers of a session, and a
+        connection that nobody used while files were staged may be cut.
+        """
+        catalog = copy.copy(self)
+        catalog.properties = {**self.properties, **files}
+        catalog._session = catalog._create_session()
+        return catalog
+
     def _create_legacy_oauth2_auth_manager(self, session: requests.Session) -> AuthManager:
         # Mounted here, since the library requests the first token as soon as it has a session, without a time-out.
         for scheme in ("https://", "http://"):
@@ -104,7 +126,11 @@ class _Rest(_OwnFiles, RestCatalog):
         if not {CREDENTIAL, TOKEN} & set(self.properties):
             # Without a token the library would send "Bearer None".
             return NoopAuthManager()
-        return super()._create_legacy_oauth2_auth_manager(session)
+        given = tuple(self.properties.get(name) for name in _SIGN_IN)
+        # The library asks for a token for each session, and has one session for the configuration alone.
+        if self._auth_manager is None or given != self._signed_in_by:
+            self._auth_manager, self._signed_in_by = super()._create_legacy_oauth2_auth_manager(session), given
+        return self._auth_manager
 
     def _init_sigv4(self, session: requests.Session) -> None:
         """Change nothing, although the catalog's own configuration asks for it: the library would sign with the default
@@ -140,6 +166,14 @@ class _Rest(_OwnFiles, RestCatalog):
         return answer
 
 
+class _SignedIn(NamedTuple):
+    """A catalog, the properties with which one has signed in to it, and when."""
+
+    catalog: _Rest
+    properties: Mapping[str, str]
+    since: float
+
+
 def open_catalog(service: IcebergService, clients: aws.Clients, load: str, written: list[str]) -> Catalog:
     """Open the catalog. The files it writes name ``load`` in their metadata; their locations are put into
     ``written``."""
@@ -147,10 +181,20 @@ def open_catalog(service: IcebergService, clients: aws.Clients, load: str, writt
     if isinstance(service, GlueService):
         return _Glue("glue", client=clients.glue, **shared)
     with explain_errors(service, clients, CONNECT):
-        # The library always asks for vended credentials; None removes that header.
-        vends = service.vends_credentials and not clients.access.explicit
-        headers = {} if vends else {"header.X-Iceberg-Access-Delegation": None}
-        named = {"uri": service.uri, "warehouse": service.warehouse}
+        # Resolved each time, so that a secret that was changed is found.
         sign_in = make_sign_in(service, clients)
-        given = {**sign_in.properties, **shared, **headers, _MAKE_ADAPTER: sign_in.make_adapter}
-        return _Rest("rest", **named, **given)
+        held: _SignedIn | None = clients.catalogs.get(service)
+        # Several threads may sign in at once: none waits for a catalog that does not answer another one.
+        if held is None or held.properties != sign_in.properties or time.monotonic() - held.since > _SIGNED_IN_SECONDS:
+            catalog = _sign_in(service, clients, sign_in)
+            held = clients.catalogs[service] = _SignedIn(catalog, sign_in.properties, time.monotonic())
+        return held.catalog.open_for(shared)
+
+
+def _sign_in(service: AnyRestService, clients: aws.Clients, sign_in: SignIn) -> _Rest:
+    # The library always asks for vended credentials; None removes that header.
+    vends = service.vends_credentials and not clients.access.explicit
+    headers = {} if vends else {"header.X-Iceberg-Access-Delegation": None}
+    named = {"uri": service.uri, "warehouse": service.warehouse}
+    given: dict[str, Any] = {**sign_in.properties, **headers, _MAKE_ADAPTER: sign_in.make_adapter}
+    return _Rest("rest", **named, **given)

@@ -176,6 +176,7 @@ class IcebergTable:
         while not done(table):
             self._written.clear()
             verdict = self._try_commit(table, commit)
+            # The catalog's answer may be lost, and says nothing of the manifests that are left.
             table = self._reload()
             if verdict is None:
                 self._delete_merged(self._written, table)

@@ -53,8 +53,11 @@ class IcebergTargetTable:
         self._table = IcebergTable(action, clients, load)
         self._upkeep = Upkeep(maintenance, self._table, clients) if maintenance else None
         self._pipeline, self._job_id, _ = load.split("/")
+        # The shape of the load is planned by it. ``prepare`` loads the table again: others may have changed it while
+        # the source was opened, and nothing is staged for a table that takes no load any more.
         self._existing = self._table.load()
         self._renames: Mapping[str, str] = {}
+        self._fit: tuple[str, pa.Schema, Partition] | None = None
 
     def find_location(self) -> str | None:
         """See ``CatalogTable``; None where the catalog chooses the location and has no such table yet."""
@@ -115,8 +118,7 @@ class IcebergTargetTable:
             return [f"create Iceberg table {name}{where} with {len(schema)} columns{how}", *upkeep]
         self._table.require_version(self._existing)
         renamed, view = find_renamed(self._existing, self._renames), self._view(self._existing)
-        self._check_partitions(view, partition)
-        require_writable(view, schema, self._table.find_bucket(view), name, self._keys)
+        self._require_fit(self._existing, view, schema, partition)
         before = {field.name: field for field in view.schema().fields}
         after = merge_schema(view, self._relax(view, schema), name)
         changes = [
@@ -126,7 +128,6 @@ class IcebergTargetTable:
         if self._mode is Mode.REPLACE_PARTITIONS:
             changes.append(f"replace the partitions of {name} that the load has rows for, and keep the others")
         if self._mode is Mode.MERGE:
-            require_mergeable(self._existing)
             changes.append(
                 f"merge rows into {name} by key: the newest row of a key stays; {describe_read(self._existing)}"
             )
@@ -150,11 +151,8 @@ class IcebergTargetTable:
         """Create and evolve the table; return its action, and ``schema`` with the table's field ids."""
         table = self._table.make(pa.schema([field.with_nullable(True) for field in schema]), partition)
         view = self._view(table)
-        self._check_partitions(view, partition)
-        require_writable(view, schema, self._table.find_bucket(view), self._table.name, self._keys)
+        self._require_fit(table, view, schema, partition)
         optional = self._relax(view, schema)
-        if self._mode is Mode.MERGE:
-            require_mergeable(table)
         require_all_counted(table, self._pipeline, state, latest or (lambda: state))
         running = state.running.get(self._job_id)
         if running and running.first:
@@ -179,10 +177,18 @@ class IcebergTargetTable:
         identifiers = list_identifiers(table.schema())
         return pa.schema([field.with_nullable(field.name.lower() not in identifiers) for field in schema])
 
-    def _check_partitions(self, table: Table, partition: Partition) -> None:
-        check_partitioned(table, partition, self._table.name)
-        if self._mode is Mode.REPLACE_PARTITIONS:
-            require_one_spec(table, self._table.name)
+    def _require_fit(self, table: Table, view: Table, schema: pa.Schema, partition: Partition) -> None:
+        """Raise ``SCHEMA_INCOMPATIBLE`` where the load could not be committed to the table, which the load sees as
+        ``view``. A version that was found fit once is fit: no metadata file is ever replaced."""
+        version, name = (table.metadata_location, schema, partition), self._table.name
+        if version != self._fit:
+            check_partitioned(view, partition, name)
+            if self._mode is Mode.REPLACE_PARTITIONS:
+                require_one_spec(view, name)
+            require_writable(view, schema, self._table.find_bucket(view), name, self._keys)
+            if self._mode is Mode.MERGE:
+                require_mergeable(table)
+            self._fit = version
 
 
 def require_all_counted(table: Table, pipeline: str, began: TableState, latest: Callable[[], TableState]) -> None:
