@@ -26,7 +26,7 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         "rows of a file are read with the positions that they have in it",
         "start += len(batch) + 1",
         kinds="merged",
-        held_by="tests/iceberg/test_merge.py -k test_rows_are_read_in_several_batches",
+        held_by="tests/iceberg/test_merge_reads.py -k test_rows_are_read_in_several_batches",
     ),
     "order-against-the-table": Mutation(
         "a row that is older than the table's is not written",

@@ -97,8 +97,7 @@ class RowReader:
     def read_ordinals(self, file: DataFile, positions: pa.ChunkedArray) -> Iterator[int] | None:
         """Return the ordinal of each row at these positions, which are sorted; None if the file has none."""
         with pq.ParquetFile(open_parquet(self._io, file), pre_buffer=True) as parquet:
-            ids = {(field.metadata or {}).get(FIELD_ID): field.name for field in parquet.schema_arrow}
-            name = ids.get(str(ORDINAL_ID).encode())
+            name = find_column(parquet, ORDINAL_ID)
             column = None if name is None else parquet.read([name]).column(name)
         return None if column is None else iter(column.take(positions).to_pylist())
 
@@ -274,6 +273,12 @@ def iterate_rows(
 
 def _is_within(positions: pa.Array, start: int, end: int) -> pa.Array:
     return pc.and_(pc.greater_equal(positions, start), pc.less(positions, end))
+
+
+def find_column(parquet: pq.ParquetFile, field_id: int) -> str | None:
+    """Return the name of a file's column with a field id; None where the file has none."""
+    ids = {(field.metadata or {}).get(FIELD_ID): field.name for field in parquet.schema_arrow}
+    return ids.get(str(field_id).encode())
 
 
 def open_parquet(io: Any, file: DataFile) -> Any:

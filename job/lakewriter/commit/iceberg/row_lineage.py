@@ -21,7 +21,7 @@ from pyiceberg.typedef import Record
 from lakewriter.commit.iceberg.deletion_vectors import LiveFile
 from lakewriter.commit.iceberg.format3 import DataFile3
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, ManifestStatistics
-from lakewriter.commit.iceberg.merge_keys import iterate_rows, open_parquet
+from lakewriter.commit.iceberg.merge_keys import find_column, iterate_rows, open_parquet
 from lakewriter.encode.parquet_footer import read_column_statistics
 from lakewriter.spec.specification import MIB
 
@@ -63,8 +63,7 @@ def fill_lineage(ids: pa.Array, sequences: pa.Array, live: LiveFile, positions: 
 def read_row_ids(io: Any, file: DataFile, positions: pa.Array) -> pa.Array:
     """Read the ids of the rows at ``positions`` of a data file."""
     with pq.ParquetFile(open_parquet(io, file), pre_buffer=True) as parquet:
-        ids = {(field.metadata or {}).get(FIELD_ID): field.name for field in parquet.schema_arrow}
-        name = ids.get(str(ROW_ID).encode())
+        name = find_column(parquet, ROW_ID)
         if name is None:
             stored = pa.nulls(len(positions), pa.int64())
         else:

@@ -23,8 +23,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from lakewriter.commit.iceberg.deletion_vectors import LiveFile
-from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID
-from lakewriter.commit.iceberg.merge_keys import RowReader, open_parquet
+from lakewriter.commit.iceberg.merge_keys import RowReader, find_column, open_parquet
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, KEY, POSITION, differ_from_previous
 from lakewriter.commit.iceberg.row_lineage import Fill
 from lakewriter.errors import PendingUnrecoverableError
@@ -77,8 +76,7 @@ def _number_rows(files: Any, positions: Numbers) -> Numbers:
 
 def _read_marks(io: Any, file: DataFile, number: int, texts: dict[str, int]) -> Iterator[tuple[Numbers, Numbers]]:
     with pq.ParquetFile(open_parquet(io, file), pre_buffer=True) as parquet:
-        ids = {(field.metadata or {}).get(FIELD_ID): field.name for field in parquet.schema_arrow}
-        name, start = ids.get(str(UNCHANGED_ID).encode()), 0
+        name, start = find_column(parquet, UNCHANGED_ID), 0
         for batch in parquet.iter_batches(columns=[name]) if name is not None else ():
             positions = pc.indices_nonzero(batch.column(0).is_valid())
             encoded = batch.column(0).take(positions).dictionary_encode()
