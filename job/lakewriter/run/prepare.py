@@ -93,8 +93,8 @@ def prepare(
     fails."""
     condition = RangeCondition(table.between) if table.between else write_cursor_condition(table, state.cursor)
     renames = Renames.plan(table, state, _choose_rule(spec))
-    state, in_place = renames.apply(state), in_place.rename(renames.written)
-    table = _add_known(add_nameless(table, state.names), spec, state, in_place)
+    known, in_place = renames.apply(state.names), in_place.rename(renames.written)
+    table = _add_known(add_nameless(table, known), spec, state, known, in_place)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:
         renames.require_source(feed.schema.names)
@@ -102,7 +102,7 @@ def prepare(
             require_separated(table, feed.schema.names)
         basis = _choose_basis(feed, spec, table, in_place)
         in_place = basis.table
-        names = _name_columns(spec, table, state, in_place)
+        names = _name_columns(spec, table, state, known, in_place)
         shape = _plan_shape(feed, basis, spec, table, sync, state, names)
         idle = [f"names: the source has no column {source!r}" for source in names.list_idle_pins()]
         shape = replace(shape, notes=(*shape.notes, *feed.notes, *idle, *basis.notes))
@@ -169,7 +169,9 @@ def add_nameless(table: TableSpec, given: tuple[GivenName, ...] | None) -> Table
     return table.model_copy(update={"read": table.read.model_copy(update={"nameless": nameless})})
 
 
-def _add_known(table: TableSpec, spec: Spec, state: TableState, in_place: CatalogTable) -> TableSpec:
+def _add_known(
+    table: TableSpec, spec: Spec, state: TableState, known: tuple[GivenName, ...] | None, in_place: CatalogTable
+) -> TableSpec:
     """Return the table with the types that the values of earlier loads have given its columns. Types of a catalog stand
     for those of which no record has any. Files of text have no types, and a load that replaces all files begins anew.
     """
@@ -180,7 +182,7 @@ def _add_known(table: TableSpec, spec: Spec, state: TableState, in_place: Catalo
         # The columns of events are not the table's, whose own say what a row is where no event has one.
         noted, written = (), {name: kind for name, kind in written.items() if name not in spec.reserved_columns}
     names = {column.name.lower() for column in noted}
-    in_catalog = name_as_in_source(written, state.names or ())
+    in_catalog = name_as_in_source(written, known or ())
     columns = (*noted, *(column for column in in_catalog if column.name.lower() not in names))
     learnt = KnownTypes(columns=columns, grows_decimals=in_place.grows_decimals)
     return table.model_copy(update={"read": table.read.model_copy(update={"learnt": learnt})})
@@ -229,15 +231,17 @@ def _choose_types(spec: Spec, feed: Feed, shape: AnyPlan) -> tuple[InferredType,
     return tuple(column for column in feed.inferred if has_types and column.name not in discarded) or None
 
 
-def _name_columns(spec: Spec, table: TableSpec, state: TableState, in_place: CatalogTable) -> ColumnNames:
+def _name_columns(
+    spec: Spec, table: TableSpec, state: TableState, known: tuple[GivenName, ...] | None, in_place: CatalogTable
+) -> ColumnNames:
     """Name the columns of the load as the table's earlier loads did. If no record has these names, a load that replaces
     all rows begins anew."""
-    begins = state.names is None and _begins_anew(table)
+    begins = known is None and _begins_anew(table)
     # A load that failed, or one without rows whose state is lost, leaves a table without rows: its names do not count.
     is_empty = not state.is_loaded and in_place.explain_occupied() is None
     earlier = EarlierNames(
         table.id,
-        state.names,
+        known,
         None if begins or is_empty else in_place.read_columns(),
         table.names,
         is_loaded=state.is_loaded and not begins,

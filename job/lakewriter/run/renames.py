@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lakewriter.errors import SpecInvalidError
 from lakewriter.naming import NameRule
+from lakewriter.receipt import GivenName
 from lakewriter.records.state import TableState
 from lakewriter.shape.kept_names import add_renamed
 from lakewriter.spec.table_spec import TableSpec
@@ -51,12 +52,11 @@ class Renames:
         pairs = ((column.written_before, column.written) for column in self.columns)
         return {before: after for before, after in pairs if before.lower() != after.lower()}
 
-    def apply(self, state: TableState) -> TableState:
-        """Return the state with the names of columns under what these are called now; the catalog has their types."""
-        names = state.names
+    def apply(self, names: tuple[GivenName, ...] | None) -> tuple[GivenName, ...] | None:
+        """Return the names of a table's columns under what these are called now; the catalog has their types."""
         for column in self.columns:
             names = names and add_renamed(names, column.before, column.now, column.written)
-        return state.model_copy(update={"names": names})
+        return names
 
     def require_source(self, sources: Sequence[str]) -> None:
         """Raise ``SPEC_INVALID`` where a column still has its old name in the source, or has none of both and was never
