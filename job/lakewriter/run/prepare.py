@@ -93,8 +93,8 @@ def prepare(
     fails."""
     condition = RangeCondition(table.between) if table.between else write_cursor_condition(table, state.cursor)
     renames = Renames.plan(table, state, _choose_rule(spec))
-    known, in_place = renames.apply(state.names), in_place.rename(renames.written)
-    table = _add_known(add_nameless(table, known), spec, state, known, in_place)
+    renamed, in_place = renames.apply(state.names), in_place.rename(renames.written)
+    table = _add_known(add_nameless(table, renamed), spec, state, renamed, in_place)
     feed = _open_feed(table, condition, spark, sync, opener)
     try:
         renames.require_source(feed.schema.names)
@@ -102,7 +102,7 @@ def prepare(
             require_separated(table, feed.schema.names)
         basis = _choose_basis(feed, spec, table, in_place)
         in_place = basis.table
-        names = _name_columns(spec, table, state, known, in_place)
+        names = _name_columns(spec, table, state, renamed, in_place)
         shape = _plan_shape(feed, basis, spec, table, sync, state, names)
         idle = [f"names: the source has no column {source!r}" for source in names.list_idle_pins()]
         shape = replace(shape, notes=(*shape.notes, *feed.notes, *idle, *basis.notes))
@@ -170,7 +170,7 @@ def add_nameless(table: TableSpec, given: tuple[GivenName, ...] | None) -> Table
 
 
 def _add_known(
-    table: TableSpec, spec: Spec, state: TableState, known: tuple[GivenName, ...] | None, in_place: CatalogTable
+    table: TableSpec, spec: Spec, state: TableState, renamed: tuple[GivenName, ...] | None, in_place: CatalogTable
 ) -> TableSpec:
     """Return the table with the types that the values of earlier loads have given its columns. Types of a catalog stand
     for those of which no record has any. Files of text have no types, and a load that replaces all files begins anew.
@@ -182,7 +182,7 @@ def _add_known(
         # The columns of events are not the table's, whose own say what a row is where no event has one.
         noted, written = (), {name: kind for name, kind in written.items() if name not in spec.reserved_columns}
     names = {column.name.lower() for column in noted}
-    in_catalog = name_as_in_source(written, known or ())
+    in_catalog = name_as_in_source(written, renamed or ())
     columns = (*noted, *(column for column in in_catalog if column.name.lower() not in names))
     learnt = KnownTypes(columns=columns, grows_decimals=in_place.grows_decimals)
     return table.model_copy(update={"read": table.read.model_copy(update={"learnt": learnt})})
@@ -232,16 +232,16 @@ def _choose_types(spec: Spec, feed: Feed, shape: AnyPlan) -> tuple[InferredType,
 
 
 def _name_columns(
-    spec: Spec, table: TableSpec, state: TableState, known: tuple[GivenName, ...] | None, in_place: CatalogTable
+    spec: Spec, table: TableSpec, state: TableState, renamed: tuple[GivenName, ...] | None, in_place: CatalogTable
 ) -> ColumnNames:
     """Name the columns of the load as the table's earlier loads did. If no record has these names, a load that replaces
     all rows begins anew."""
-    begins = known is None and _begins_anew(table)
+    begins = renamed is None and _begins_anew(table)
     # A load that failed, or one without rows whose state is lost, leaves a table without rows: its names do not count.
     is_empty = not state.is_loaded and in_place.explain_occupied() is None
     earlier = EarlierNames(
         table.id,
-        known,
+        renamed,
         None if begins or is_empty else in_place.read_columns(),
         table.names,
         is_loaded=state.is_loaded and not begins,
