@@ -48,6 +48,7 @@ TITLES: Final = {
     "databases": "Databases",
     # Its figures are those of scripts/nightly, entered by hand.
     "soak": "A thousand batches",
+    "week": "A batch a minute",
     # Of bench/at_scale.py and its like, entered by hand.
     "scale": "Scale",
 }

@@ -177,7 +177,9 @@ def _list_ways(rows: int, given: argparse.Namespace) -> list[str]:
 
 
 def _print_tables(measured: Measured, cold: Measured) -> None:
-    print(f"In a session that runs, DuckDB {duckdb.__version__}, tables of {FILES} files, {os.cpu_count()} cores:\n")  # noqa: T201
+    print(f"In a session that runs, DuckDB {duckdb.__version__}, tables of {FILES} files, {os.cpu_count()} cores.")  # noqa: T201
+    print("The process of the bucket and the catalog is not counted. DuckDB keeps no job id, late rows, deleted")  # noqa: T201
+    print("keys or undo.\n")  # noqa: T201
     print("| rows | keys | merged | way | seconds | time | CPU seconds | CPU |\n|---|---|---|---|---|---|---|---|")  # noqa: T201
     _print_lines(measured)
     print("\nThe same merge in a process that begins with it, once:\n")  # noqa: T201
