@@ -57,8 +57,11 @@ STACK_KEYS: Final = frozenset({
 
 
 def judge(path: Path, lake: Lake, stage: str | None) -> SpecInvalidError | None:
-    """Return the refusal of a file whose loads the stacks are to run; None where there is none."""
-    if not lake.deployment.model_fields_set & STACK_KEYS:
+    """Return the refusal of a file whose loads the stacks are to run; None where there is none.
+
+    A file with stages is deployed as one of them; without one it may be for this machine.
+    """
+    if not lake.deployment.model_fields_set & STACK_KEYS or (stage is None and lake.deployment.stages):
         return None
     # The stacks are of one stage: the file as it is stands beside none.
     siblings = load_siblings(path, lake, stage) if stage else {}
