@@ -7,9 +7,8 @@ import random
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -17,13 +16,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from pyiceberg.catalog import load_catalog
-from pyiceberg.table import Table
 
 from tests.interop import mariadb, postgresql
 from tests.interop.brokers import KAFKA, Topics, broker, jars_of
+from tests.interop.followed import FollowedLake
 from tests.interop.servers import free_port
-from tests.load.lakes import BUCKET, ROOT
+from tests.load.lakes import ROOT
 
 _CONNECT: Final = (
     f"org.apache.kafka:connect-runtime:{KAFKA}",
@@ -194,11 +192,12 @@ class Connect:
             (self._folder / name).unlink(missing_ok=True)
 
 
-class Lake:
+class Lake(FollowedLake):
     """The merged table, and the runs that follow the topic."""
 
     def __init__(self, folder: Path, aws: Any, address: str, collection: str) -> None:
-        self._folder, self._aws, self._address, self._topic = folder, aws, address, f"shop.{collection}"
+        super().__init__(folder, aws, "shop")
+        self._address, self._topic = address, f"shop.{collection}"
         self._process: subprocess.Popen[bytes] | None = None
         self.write()
 
@@ -211,18 +210,10 @@ class Lake:
             "envelope": {"type": "debezium", "epoch": epoch},
             "read": {"format": "kafka", "options": options},
         }  # fmt: skip
-        destination = {
-            "type": "lakewriter-s3", "location": f"s3://{BUCKET}/lake", "region": "us-east-1",
-            "catalog": "iceberg", "database": "shop", "tracking": ["deleted"],
-        }  # fmt: skip
-        content: dict[str, Any] = {"pipeline": "shop", "destination": destination, "tables": [table]}
-        content |= {"checkpoint": "ck", "interval_seconds": 1}
-        (self._folder / "lake.yaml").write_text(yaml.safe_dump(content), "utf-8")
+        self.write_tables([table])
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "lakewriter", "run", str(self._folder / "lake.yaml"), "--continuous", "--json"]
-        with (self._folder / "run.log").open("ab") as log:
-            self._process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        self._process = self.begin_run()
 
     def kill(self) -> None:
         if self._process is not None:
@@ -236,31 +227,27 @@ class Lake:
 
     def load_files(self, events: list[str]) -> None:
         """Load the events as lines of files into a table of their own."""
-        (self._folder / "events").mkdir()
+        (self.folder / "events").mkdir()
         for number in range(3):
             lines = "".join(
                 f"{event}\n" for event in events[number * len(events) // 3 : (number + 1) * len(events) // 3]
             )
-            (self._folder / "events" / f"{number}.json").write_text(lines, "utf-8")
-        content = yaml.safe_load((self._folder / "lake.yaml").read_text("utf-8"))
+            (self.folder / "events" / f"{number}.json").write_text(lines, "utf-8")
+        content = yaml.safe_load((self.folder / "lake.yaml").read_text("utf-8"))
         del content["checkpoint"]
         content["pipeline"] = "files"
         content["tables"][0] |= {"table": "by_files", "read": {"format": "json", "path": "events"}}
-        (self._folder / "files.yaml").write_text(yaml.safe_dump(content), "utf-8")
-        command = [sys.executable, "-m", "lakewriter", "run", str(self._folder / "files.yaml")]
+        (self.folder / "files.yaml").write_text(yaml.safe_dump(content), "utf-8")
+        command = [sys.executable, "-m", "lakewriter", "run", str(self.folder / "files.yaml")]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (done.stdout, done.stderr)
-
-    def load_table(self, table: str = "orders") -> Table:
-        settings = {"s3.endpoint": self._aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
-        return load_catalog("own", type="glue", **settings).load_table(("shop", table))
 
     def read(self, table: str = "orders") -> list[tuple[Any, ...]]:
         return sorted(choose(row) for row in self.load_table(table).scan().to_arrow().to_pylist())
 
     def read_snapshots(self) -> Iterator[dict[int, tuple[Any, ...]]]:
         """Yield the rows of each snapshot by their keys, the oldest first."""
-        table = self.load_table()
+        table = self.load_table("orders")
         for snapshot in sorted(table.snapshots(), key=lambda snapshot: snapshot.sequence_number or 0):
             rows = list(map(choose, table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().to_pylist()))
             by_key = {row[0]: row for row in rows}
@@ -269,20 +256,11 @@ class Lake:
 
     def await_rows(self, expected: list[tuple[Any, ...]]) -> None:
         """Wait until the table has these rows."""
-        self._await(lambda rows: rows == expected, expected)
+        self.await_answer(self.read, lambda rows: rows == expected, seconds=600)
 
     def await_name(self, name: str | None = None) -> None:
         """Wait until the table has a row, or one of this name."""
-        self._await(lambda rows: any(name in {None, row[1]} for row in rows), [])
-
-    def _await(self, is_there: Callable[[list[Any]], bool], expected: list[Any]) -> None:
-        end, got = time.monotonic() + 600, list[Any]()
-        while not is_there(got):
-            logs = [(self._folder / name).read_text("utf-8")[-3000:] for name in ("run.log", "connect.log")]
-            assert time.monotonic() < end, (set(got) ^ set(expected), *logs)
-            time.sleep(0.5)
-            with suppress(Exception):  # The table is not there yet.
-                got = self.read()
+        self.await_answer(self.read, lambda rows: any(name in {None, row[1]} for row in rows), seconds=600)
 
 
 def choose(row: dict[str, Any]) -> tuple[Any, ...]:

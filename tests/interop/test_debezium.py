@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import pytest
 
-from tests.interop.brokers import CONNECTOR, jars_of
 from tests.interop.debezium import (
     MARIADB,
     POSTGRESQL,
@@ -23,6 +22,7 @@ from tests.interop.debezium import (
     running,
     write_randomly,
 )
+from tests.interop.followed import add_spark_connector
 from tests.load.lakes import ROOT
 
 pytestmark = [pytest.mark.exhaustive, pytest.mark.timeout(9000)]
@@ -59,11 +59,6 @@ def leaving_transactions_open(database: Database, server: Any, seed: int) -> Ite
             writer.join()
 
 
-def add_spark_connector(monkeypatch: pytest.MonkeyPatch) -> None:
-    connector = ",".join(map(str, jars_of("spark-kafka", CONNECTOR, transitive=False).glob("*.jar")))
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {connector} pyspark-shell")
-
-
 @pytest.mark.parametrize("database", [POSTGRESQL, MARIADB], ids=lambda database: database.name)
 def test_a_table_becomes_what_the_database_is(tmp_path, aws, bucket, monkeypatch, database):
     add_spark_connector(monkeypatch)
@@ -95,7 +90,7 @@ def test_a_table_becomes_what_the_database_is(tmp_path, aws, bucket, monkeypatch
         snapshots = require_progress(lake.read_snapshots(), events)
         reads = sum('"snapshot":"incremental"' in event for event in events)
         sys.stdout.write(f"{len(events)} events, {reads} of incremental snapshots, in {snapshots} snapshots\n")
-        schema = lake.load_table().schema()
+        schema = lake.load_table("orders").schema()
         assert {name: str(schema.find_type(name)) for name in database.widened} == database.widened
         assert [str(schema.find_type(name)) for name in ("note", "remark")] == ["string", "string"]
         # The same events in files, beside their schemas, which say what the values are.
@@ -148,7 +143,7 @@ def test_values_that_events_leave_out_are_filled(tmp_path, aws, bucket, monkeypa
             part.start()
             lake.await_rows(read_database(POSTGRESQL, server))
             expected = dict(line.split("|") for line in server.execute("SELECT id, body FROM orders").splitlines())
-            rows = lake.load_table().scan().to_arrow()
+            rows = lake.load_table("orders").scan().to_arrow()
             assert {str(row["id"]): row["body"] or "" for row in rows.to_pylist()} == expected
         lake.stop()
         left_out = sum("__debezium_unavailable_value" in event for event in topics.read("shop.public.orders"))

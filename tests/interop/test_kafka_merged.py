@@ -5,15 +5,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
-import yaml
-from pyiceberg.catalog import load_catalog
 
-from tests.interop.brokers import CONNECTOR, Topics, broker, jars_of
-from tests.load.lakes import BUCKET, ROOT
+from tests.interop.brokers import Topics, broker
+from tests.interop.followed import FollowedLake, add_spark_connector
+from tests.load.lakes import ROOT
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -23,37 +21,22 @@ timestamp, partition, offset FROM m WHERE key IS NOT NULL
 """
 
 
-class Lake:
+class Lake(FollowedLake):
     """Two tables of one topic: its messages as they are, and those that a statement reads."""
 
     def __init__(self, folder: Any, aws: Any, address: str) -> None:
-        self._folder, self._aws = folder, aws
+        super().__init__(folder, aws, "kafka")
         options = {"kafka.bootstrap.servers": address, "subscribe": "orders", "startingOffsets": "earliest"}
         read = {"format": "kafka", "options": options | {"maxOffsetsPerTrigger": "20"}}
-        destination = {
-            "type": "lakewriter-s3", "location": f"s3://{BUCKET}/lake", "region": "us-east-1",
-            "catalog": "iceberg", "database": "kafka", "tracking": ["deleted"],
-        }  # fmt: skip
         merged: dict[str, Any] = {"mode": "merge", "order_by": ["timestamp", "offset"]}
-        tables = [
+        self.write_tables([
             merged | {"table": "messages", "read": read, "primary_key": ["key"], "deleted": "value IS NULL"},
             merged | {"table": "orders", "read": {"sql": QUERY, "views": {"m": read}}, "primary_key": ["id"],
                       "deleted": "gone"},
-        ]  # fmt: skip
-        run = {"checkpoint": "ck", "interval_seconds": 1}
-        content = {"pipeline": "kafka", "destination": destination, "tables": tables} | run
-        (folder / "lake.yaml").write_text(yaml.safe_dump(content), "utf-8")
-
-    def start(self) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", "lakewriter", "run", str(self._folder / "lake.yaml"), "--continuous", "--json"]
-        with (self._folder / "log").open("ab") as log:
-            return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+        ])  # fmt: skip
 
     def read(self, table: str) -> list[dict[str, Any]]:
-        settings = {"s3.endpoint": self._aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
-        rows: list[dict[str, Any]] = (
-            load_catalog("own", type="glue", **settings).load_table(("kafka", table)).scan().to_arrow().to_pylist()
-        )
+        rows: list[dict[str, Any]] = self.load_table(table).scan().to_arrow().to_pylist()
         return rows
 
     def read_values(self) -> tuple[dict[str, int], dict[str, int]]:
@@ -62,23 +45,12 @@ class Lake:
         return messages, {row["id"]: row["n"] for row in self.read("orders")}
 
     def await_values(self, **expected: int) -> None:
-        end: float = time.monotonic() + 240
-        got: Any = None
-        while time.monotonic() < end:
-            try:
-                got = self.read_values()
-            except Exception as error:  # noqa: BLE001 - the tables are not there yet
-                got = error
-            if got == (expected, expected):
-                return
-            time.sleep(0.5)
-        raise AssertionError((got, (self._folder / "log").read_text("utf-8")[-4000:]))
+        self.await_answer(self.read_values, lambda got: got == (expected, expected))
 
 
 @pytest.fixture
 def lake(tmp_path, tmp_path_factory, aws, bucket, monkeypatch):
-    connector = ",".join(map(str, jars_of("spark-kafka", CONNECTOR, transitive=False).glob("*.jar")))
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {connector} pyspark-shell")
+    add_spark_connector(monkeypatch)
     with broker(tmp_path_factory.mktemp("kafka")) as running:
         topics = Topics(running)
         try:
@@ -107,7 +79,7 @@ def send(topics, *messages, at=0):
 def test_messages_are_merged(lake):
     lake, topics = lake
     send(topics, ("a", 1, 0), ("b", 1, 1), ("c", 1, 2), ("a", 2, 0), ("b", None, 1), ("d", 1, 1), ("d", 2, 1))
-    run = lake.start()
+    run = lake.begin_run()
     try:
         lake.await_values(a=2, c=1, d=2)
         # Late by their times, and a delete of a key that was never there.
@@ -121,12 +93,12 @@ def test_messages_are_merged(lake):
         # A key moves to another partition, whose offsets begin at 0.
         topics.grow("orders", 4)
         send(topics, ("a", 100, 3), ("c", None, 3), at=60_000)
-        run = lake.start()
+        run = lake.begin_run()
         lake.await_values(a=100, d=2, f=29)
         run.send_signal(signal.SIGTERM)
         assert run.wait(120) == 0
     finally:
         run.kill()
         run.wait()
-    command = [sys.executable, "-m", "lakewriter", "verify", str(lake._folder / "lake.yaml"), "--all"]
+    command = [sys.executable, "-m", "lakewriter", "verify", str(lake.folder / "lake.yaml"), "--all"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
