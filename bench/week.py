@@ -97,8 +97,8 @@ class Clock:
 
     @classmethod
     def monotonic(cls) -> float:
-        """Return seconds from any beginning."""
-        return time.monotonic() + cls.ahead
+        """Return seconds from any beginning, above 0: those since the machine's start may be fewer than a week."""
+        return cls.read()
 
 
 class _Moment(type):

@@ -274,13 +274,14 @@ class ControlKeys:
         """Return the key of the intent: all that is needed to publish one table of one load."""
         return f"{self.load(job_id)}/{attempt}/tables/{table_id}.json"
 
-    def decision(self, job_id: str, attempt: str) -> str:
-        """Return the key of the decision whether all of an attempt's intents are bound, with the source's state."""
-        return f"{self.load(job_id)}/{attempt}/sync/decision.json"
+    def decision(self, job_id: str, attempt: str, group: str = "") -> str:
+        """Return the key of the decision whether an attempt's intents are bound: those of a sync's tables, with the
+        source's state, or those of the ``group`` of tables that is named after one of them."""
+        return f"{self.load(job_id)}/{attempt}/{f'decided/{group}' if group else 'sync/decision'}.json"
 
-    def completion(self, job_id: str, attempt: str) -> str:
+    def completion(self, job_id: str, attempt: str, group: str = "") -> str:
         """Return the key of the record whether the files of all these tables are complete."""
-        return f"{self.load(job_id)}/{attempt}/sync/completion.json"
+        return f"{self.load(job_id)}/{attempt}/{f'completed/{group}' if group else 'sync/completion'}.json"
 
     def failure(self, job_id: str, attempt: str, table_id: str) -> str:
         """Return the key of the reason why an intent was withdrawn."""

@@ -120,8 +120,11 @@ class Refreshed:
         return sorted(value for table in tables for value in table["id"].to_pylist())
 
     def iceberg(self):
+        return self.open_table("users")
+
+    def open_table(self, name):
         settings = {"s3.endpoint": self.aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
-        return load_catalog("own", type="glue", **settings).load_table(("crm", "users"))
+        return load_catalog("own", type="glue", **settings).load_table(("crm", name))
 
     def differences(self):
         pipeline = self.pipeline

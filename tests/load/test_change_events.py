@@ -36,8 +36,7 @@ class Topic:
         texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
         (self.folder / f"{job}.json").write_text("".join(f"{text}\n" for text in texts), "utf-8")
         report = self.users.run(job)
-        (table,) = report.tables
-        return table
+        return report.tables[0]
 
     def rows(self, *names):
         rows = self.users.iceberg().scan().to_arrow().to_pylist()

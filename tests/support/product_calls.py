@@ -51,7 +51,7 @@ _CONTROL: Final = [
         r"repeats/[^/]+\.json": "repeats/JOB.json",
         r"loads/[^/]+/[^/]+/begin/[^/]+\.json": f"loads/JOB/ATTEMPT/begin/{_TABLE_ID}.json",
         r"syncs/\d+\.json": "syncs/NUMBER.json",
-        r"loads/[^/]+/[^/]+/(tables|failed)/[^/]+\.json": rf"loads/JOB/ATTEMPT/\1/{_TABLE_ID}.json",
+        r"loads/[^/]+/[^/]+/(tables|failed|decided|completed)/[^/]+\.json": rf"loads/JOB/ATTEMPT/\1/{_TABLE_ID}.json",
         r"loads/[^/]+/[^/]+/receipts/[^/]+/[^/]+\.jsonl\.gz": f"loads/JOB/ATTEMPT/receipts/{_TABLE_ID}/NAME.jsonl.gz",
         r"loads/[^/]+/[^/]+/bad_rows/[^/]+/[^/]+\.jsonl\.gz": f"loads/JOB/ATTEMPT/bad_rows/{_TABLE_ID}/NAME.jsonl.gz",
         r"loads/[^/]+/[^/]+/uploads/[^/]+/[^/]+\.json": f"loads/JOB/ATTEMPT/uploads/{_TABLE_ID}/NAME.json",

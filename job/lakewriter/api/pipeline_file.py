@@ -106,13 +106,13 @@ def accept_checks(spec: Spec, accept: Mapping[str, str]) -> Spec:
 
 
 def narrow(spec: Spec, table: str) -> Spec:
-    """Return the pipeline with one table alone, named as in the file: ``table``, or ``schema.table`` where that is
-    needed."""
+    """Return the pipeline with one table alone, or with its history, named as in the file: ``table``, or
+    ``schema.table`` where that is needed."""
     names = {
         table.id: (table.source_table, f"{table.source_schema}.{table.source_table}", table.id) for table in spec.tables
     }
-    matching = [table_spec for table_spec in spec.tables if table in names[table_spec.id]]
-    named = ", ".join(repr(f"{t.source_schema}.{t.source_table}".lstrip(".")) for t in spec.tables)
+    matching = [table_spec for table_spec in spec.named_tables if table in names[table_spec.id]]
+    named = ", ".join(repr(f"{t.source_schema}.{t.source_table}".lstrip(".")) for t in spec.named_tables)
     if len(matching) != 1:
         problem = "no table of the file" if not matching else f"{len(matching)} tables of the file"
         raise SpecInvalidError(f"table {table!r} names {problem}.", remedy=f"Expected one of {named}.")
@@ -121,4 +121,4 @@ def narrow(spec: Spec, table: str) -> Spec:
             f"table {table!r} is a stream of the file's messages, expected a table that a DataFrame can be written to.",
             remedy="List it under tables:, without source:.",
         )
-    return spec.model_copy(update={"tables": (matching[0],), "source": None})
+    return spec.keep_tables({matching[0].id}).model_copy(update={"source": None})

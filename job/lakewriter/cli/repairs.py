@@ -1,5 +1,6 @@
 """The work of ``lakewriter abandon``, ``reset`` and ``rebuild``."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from lakewriter.cli.printed import MendedTable, MendReport
@@ -16,6 +17,7 @@ from lakewriter.operate.lost_intent import abandon_without_intent
 from lakewriter.operate.rebuild import ask_catalog
 from lakewriter.operate.rebuild import rebuild as rebuild_state
 from lakewriter.receipt import Cursor
+from lakewriter.records.state import TableState
 from lakewriter.run.chosen_files import list_all_files
 from lakewriter.shape.cursor import parse_cursor
 from lakewriter.spec.table_spec import TableSpec
@@ -33,35 +35,39 @@ def abandon(lake: Path, stage: str | None, job_id: str, reason: str, *, intent_l
 
 def change_loads(lake: Path, stage: str | None, name: str, way: str, reason: str) -> MendReport:
     """Begin a backfill, or with ``go-on`` change between single loads and a continuous run."""
-    table, control = _open_table(open_context(lake, stage), name)
+    tables = _open_tables(open_context(lake, stage), name)
+    table = tables[0][0]
     if way == "backfill" and table.backfill is not None:
         raise SpecInvalidError(
-            f"table {control.table_id} has backfill: {table.backfill} in the file, which begins its backfills.",
+            f"table {table.id} has backfill: {table.backfill} in the file, which begins its backfills.",
             remedy="Raise the number there: the next load reads everything again.",
         )
-    state = begin_backfill(control, reason) if way == "backfill" else repair.change_over(control, reason)
-    return _report(control.table_id, state.resets[-1].what)
+    if way == "backfill":
+        return _report({control.table_id: begin_backfill(control, reason) for _, control in tables})
+    # A history without a load begins with whatever load is the next.
+    loaded = [control for one, control in tables if one is table or control.state.read().is_loaded]
+    return _report({control.table_id: repair.change_over(control, reason) for control in loaded})
 
 
 def reset_files(lake: Path, stage: str | None, name: str, way: str, reason: str) -> MendReport:
     """Say which files of its source count as read by a table's loads."""
     context = open_context(lake, stage)
-    table, control = _open_table(context, name)
-    files = list_all_files(table, context.spark) if way == "files-read" else ()
-    state = repair.reset_files(control, None if way == "files-noted" else files, reason)
-    return _report(control.table_id, state.resets[-1].what)
+    tables = _open_tables(context, name)
+    listed = list_all_files(tables[0][0], context.spark) if way == "files-read" else ()
+    files = None if way == "files-noted" else listed
+    return _report({control.table_id: repair.reset_files(control, files, reason) for _, control in tables})
 
 
 def move_cursor(
     lake: Path, stage: str | None, name: str, cursor: str | None, kind: str | None, reason: str
 ) -> MendReport:
     """Move a table's cursor; None lets the next load read everything."""
-    table, control = _open_table(open_context(lake, stage), name)
+    tables = _open_tables(open_context(lake, stage), name)
+    table, control = tables[0]
     if table.cursor is None and cursor is not None:
-        raise SpecInvalidError(f"table {control.table_id} has no cursor column.", remedy="Give the table a 'cursor'.")
+        raise SpecInvalidError(f"table {table.id} has no cursor column.", remedy="Give the table a 'cursor'.")
     new = None if cursor is None else _parse_cursor(control, cursor, kind)
-    state = repair.reset_cursor(control, new, reason)
-    return _report(control.table_id, state.resets[-1].what)
+    return _report({control.table_id: repair.reset_cursor(control, new, reason) for _, control in tables})
 
 
 def rebuild(
@@ -95,8 +101,10 @@ def show(report: MendReport, *, as_json: bool) -> int:
     return EXIT_OK
 
 
-def _report(table_id: str, what: str) -> MendReport:
-    return MendReport(tables=(MendedTable(table=table_id, done=(what,)),))
+def _report(states: Mapping[str, TableState]) -> MendReport:
+    """Report the last reset in the state of each table, by id."""
+    done = (MendedTable(table=table_id, done=(state.resets[-1].what,)) for table_id, state in states.items())
+    return MendReport(tables=tuple(done))
 
 
 def _parse_cursor(control: Control, text: str, kind: str | None) -> Cursor:
@@ -109,18 +117,26 @@ def _parse_cursor(control: Control, text: str, kind: str | None) -> Cursor:
 def find_table(context: Context, name: str) -> tuple[TableSpec, Control]:
     """Return the table of a name, as status shows it or as its source calls it; ``SPEC_INVALID`` for any other."""
     controls = context.controls()
-    tables = {table.id: table for table in context.spec.tables if name in (table.id, table.name, table.source_table)}
+    tables = {}
+    for table in context.spec.tables:
+        names = (table.id, table.name, *([table.source_table] if table.history_of is None else []))
+        if name in names:
+            tables[table.id] = table
     if len(tables) != 1:
         raise SpecInvalidError(f"{name!r} names {len(tables)} tables, expected one of: {', '.join(controls)}.")
     (table,) = tables.values()
     return table, controls[table.id]
 
 
-def _open_table(context: Context, name: str) -> tuple[TableSpec, Control]:
-    """Return the table of a name once what is pending in it is finished: a change by hand is one after it."""
+def _open_tables(context: Context, name: str) -> list[tuple[TableSpec, Control]]:
+    """Return the table of a name, and behind it its history, once what is pending in them is finished: a change by hand
+    is one after it."""
     table, control = find_table(context, name)
-    recover(control, reuse_clients(context.clients))
-    return table, control
+    tables, controls = [(table, control)], context.controls()
+    tables += [(one, controls[one.id]) for one in context.spec.tables if one.history_of == table.id]
+    for _, of_table in tables:
+        recover(of_table, reuse_clients(context.clients))
+    return tables
 
 
 def _print(line: str) -> None:

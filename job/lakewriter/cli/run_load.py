@@ -270,8 +270,9 @@ def _choose_range(spec: Spec, wanted: Wanted, clients: Clients) -> Spec:
         if wanted.first is not None or wanted.end is not None or wanted.column is not None:
             raise SpecInvalidError("expected --from VALUE and --to VALUE together; --by COLUMN is for both.")
         return spec
-    states = [control.state.read() for control in Pipeline.open(spec, clients).controls.values()]
-    cursor = states[0].cursor if len(states) == 1 else None
+    controls = Pipeline.open(spec, clients).controls
+    single = spec.named_tables[0] if len(spec.named_tables) == 1 else None
+    cursor = controls[single.id].state.read().cursor if single is not None else None
     bounds = Bounds(wanted.first, wanted.end, wanted.column)
     return choose_range(spec, bounds, cursor.type if cursor is not None else None)
 

@@ -228,7 +228,7 @@ def bind(control: Control, attempt: Attempt, intent: Intent, began: TableState, 
     key = control.keys.intent(attempt.job_id, attempt.id, control.table_id)
     control.write_once(key, intent.model_dump_json(indent=1), remember=True)
     phase: Phase = "prepared" if intent.together else "intended"
-    pending = Pending(job_id=attempt.job_id, attempt=attempt.id, phase=phase, since=attempt.started)
+    pending = Pending(job_id=attempt.job_id, attempt=attempt.id, phase=phase, since=attempt.started, group=intent.group)
     step = Bind(pending, intent, began)
 
     while True:

@@ -31,30 +31,30 @@ class Decision(ControlObject):
     before: str | None = None
 
 
-def decide(control: Control, job_id: str, attempt: str, decision: Decision) -> Decision:
+def decide(control: Control, job_id: str, attempt: str, decision: Decision, group: str = "") -> Decision:
     """Return the decision of an attempt's intents: this one, or the one that another process wrote first."""
-    key = control.keys.decision(job_id, attempt)
+    key = control.keys.decision(job_id, attempt, group)
     control.write_once(key, decision.model_dump_json(indent=1), keep=True)
-    written = find_decision(control, job_id, attempt)
+    written = find_decision(control, job_id, attempt, group)
     if written is None:
         raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket's versions.")
     # Rule first-decision
     return written
 
 
-def find_decision(control: Control, job_id: str, attempt: str) -> Decision | None:
-    """Return the decision of an attempt's intents; None while there is none."""
-    key = control.keys.decision(job_id, attempt)
+def find_decision(control: Control, job_id: str, attempt: str, group: str = "") -> Decision | None:
+    """Return the decision of an attempt's intents, those of its sync or of a ``group``; None while there is none."""
+    key = control.keys.decision(job_id, attempt, group)
     body = control.read_body(key)
     return None if body is None else parse(Decision, key, body)
 
 
 def is_bound(control: Control, pending: Pending) -> bool:
     """Return whether a prepared intent is bound; an undecided one is decided as not bound."""
-    decision = find_decision(control, pending.job_id, pending.attempt)
+    decision = find_decision(control, pending.job_id, pending.attempt, pending.group)
     if decision is None:
         # Rule undecided-unbound
-        decision = decide(control, pending.job_id, pending.attempt, Decision(bound=False))
+        decision = decide(control, pending.job_id, pending.attempt, Decision(bound=False), pending.group)
     return decision.bound
 
 
@@ -65,18 +65,20 @@ class GroupCompletion(ControlObject):
     failure: Failure | None = None
 
 
-def find_completion(control: Control, job_id: str, attempt: str) -> GroupCompletion | None:
+def find_completion(control: Control, job_id: str, attempt: str, group: str = "") -> GroupCompletion | None:
     """Return how the files of an attempt's tables were completed; None while that is open."""
-    key = control.keys.completion(job_id, attempt)
+    key = control.keys.completion(job_id, attempt, group)
     body = control.read_body(key)
     return None if body is None else parse(GroupCompletion, key, body)
 
 
-def conclude_completion(control: Control, job_id: str, attempt: str, failure: Failure | None) -> Failure | None:
+def conclude_completion(
+    control: Control, job_id: str, attempt: str, failure: Failure | None, group: str = ""
+) -> Failure | None:
     """Return why the tables cannot be completed: this ``failure``, or what another process wrote first."""
-    key = control.keys.completion(job_id, attempt)
+    key = control.keys.completion(job_id, attempt, group)
     control.write_once(key, GroupCompletion(failure=failure).model_dump_json(indent=1), keep=True)
-    written = find_completion(control, job_id, attempt)
+    written = find_completion(control, job_id, attempt, group)
     if written is None:
         raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket's versions.")
     # Rule first-completion

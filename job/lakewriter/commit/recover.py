@@ -199,9 +199,9 @@ def complete_files(control: Control, intent: Intent, open_clients: OpenClients) 
 
 def complete_together(control: Control, intent: Intent, open_clients: OpenClients) -> Failure | None:
     """Complete the files of all tables that are bound together; return why one of them can never be completed."""
-    if (done := find_completion(control, intent.job_id, intent.attempt)) is not None:
+    if (done := find_completion(control, intent.job_id, intent.attempt, intent.group)) is not None:
         return done.failure
-    decision = find_decision(control, intent.job_id, intent.attempt)
+    decision = find_decision(control, intent.job_id, intent.attempt, intent.group)
     tables = [name for name in (decision.tables if decision is not None else ()) if name != control.table_id]
 
     def complete(name: str) -> Failure | None:
@@ -210,7 +210,7 @@ def complete_together(control: Control, intent: Intent, open_clients: OpenClient
 
     answers = [complete_files(control, intent, open_clients), *call_all(complete, tables)]
     failure = next((answer for answer in answers if answer is not None), None)
-    return conclude_completion(control, intent.job_id, intent.attempt, failure)
+    return conclude_completion(control, intent.job_id, intent.attempt, failure, intent.group)
 
 
 def give_up_number(control: Control, pending: Pending, intent: Intent, failure: Failure | None = None) -> None:

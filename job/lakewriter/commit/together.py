@@ -42,10 +42,11 @@ def bind_together(
         raise
     # Without a clear answer the tables stay prepared: a process that recovers them uses what the store has.
     decision = decision.model_copy(update={"tables": tuple(member.control.table_id for member in members)})
-    if decide(members[0].control, attempt.job_id, attempt.id, decision).bound:
+    group = members[0].intent.group
+    if decide(members[0].control, attempt.job_id, attempt.id, decision, group).bound:
         answers = call_all(lambda member: complete_files(member.control, member.intent, open_clients), members)
         failure = next((answer for answer in answers if answer is not None), None)
-        conclude_completion(members[0].control, attempt.job_id, attempt.id, failure)
+        conclude_completion(members[0].control, attempt.job_id, attempt.id, failure, group)
         return
     refused = ConcurrentLoadError(
         "another process met the tables of this sync before all of them were bound; nothing was published.",

@@ -72,17 +72,17 @@ class Context:
             raise SpecInvalidError(f"--table {name!r} is no table of this pipeline.", remedy=f"Expected {expected}.")
 
     def choose_tables(self, names: Sequence[str]) -> None:
-        """Leave the file's other tables out, as if it did not have them; all stay where no name is given.
+        """Leave the file's other tables out, as if it did not have them; all stay where no name is given. Tables that
+        are loaded together stay together.
 
         A name is a table's id, or its name in the file if only one table has that name. ``SPEC_INVALID`` for any other.
         """
         chosen = {self._find_id(name) for name in names}
         if chosen:
-            tables = tuple(table for table in self.spec.tables if table.id in chosen)
-            self.spec = self.spec.model_copy(update={"tables": tables})
+            self.spec = self.spec.keep_tables(chosen)
 
     def _find_id(self, name: str) -> str:
-        called = [table.id for table in self.spec.tables if table.source_table == name]
+        called = [table.id for table in self.spec.named_tables if table.source_table == name]
         if len(called) == 1 and name not in {table.id for table in self.spec.tables}:
             return called[0]
         self.require_table(name)

@@ -57,9 +57,9 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
         # If the sync is undecided, this gives it up in every table: none is bound without this one.
         # Rule blind-gives-up
         is_bound(control, pending)
-    if find_decision(control, job_id, pending.attempt) is not None and pending.phase != "uploaded":
+    if find_decision(control, job_id, pending.attempt, pending.group) is not None and pending.phase != "uploaded":
         # The sync's other tables are not published without this one's files.
-        conclude_completion(control, job_id, pending.attempt, _make_lost(control))
+        conclude_completion(control, job_id, pending.attempt, _make_lost(control), pending.group)
     if pending.phase == "uploaded":
         _close(control, pending, objects, reason)
         return (

@@ -183,7 +183,9 @@ def _find_pending(control: Control, left: Leftovers, catalog: InCatalog) -> Pend
     for intent in left.unclosed:
         phase = _find_phase(control, intent, catalog)
         if phase is not None:
-            return Pending(job_id=intent.job_id, attempt=intent.attempt, phase=phase, since=intent.started)
+            return Pending(
+                job_id=intent.job_id, attempt=intent.attempt, phase=phase, since=intent.started, group=intent.group
+            )
     return None
 
 
@@ -204,7 +206,9 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
         return None if all(exist) else "uploaded"
     mine = call_all(is_mine, [receipt.key for receipt in intent.list_staged()])
     if not any(mine):
-        decision = find_decision(control, intent.job_id, intent.attempt) if intent.together else None
+        decision = None
+        if intent.together:
+            decision = find_decision(control, intent.job_id, intent.attempt, intent.group)
         return "intended" if decision is not None and decision.bound else None
     if intent.together:
         # The recovery finds out whether the other tables' uploads are complete too.

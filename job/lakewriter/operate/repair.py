@@ -108,7 +108,7 @@ def _choose_phase(control: Control, pending: Pending, intent: Intent) -> Phase:
         return "aborting"
     why = f"load {pending.job_id!r} was abandoned before the files of all its tables were complete."
     failure = Failure(code=StagedLostError.code, message=why, remedy="Run the same job id again.")
-    is_given_up = conclude_completion(control, pending.job_id, pending.attempt, failure) is not None
+    is_given_up = conclude_completion(control, pending.job_id, pending.attempt, failure, pending.group) is not None
     return "aborting" if is_given_up else "uploaded"
 
 

@@ -9,8 +9,9 @@ from typing import Final
 
 from lakewriter.naming import AS_IN_SOURCE, NORMALISED, cut, make_unique
 from lakewriter.spec.access import SecretText
+from lakewriter.spec.change_events import CHANGE_OP, CHANGE_SOURCE, CHANGE_TIME, SNAPSHOT_END, TRUNCATE
 from lakewriter.spec.specification import Spec, Tracking
-from lakewriter.spec.table_spec import Mode, TableSpec
+from lakewriter.spec.table_spec import TableSpec
 
 _RESERVED: Final = re.compile(
     r"alter|and|as|auto|between|by|case|cast|constraint|create|cross|cube|current_catalog|current_date|"
@@ -41,7 +42,7 @@ class Engine(StrEnum):
 
 
 HISTORY: Final = "Read each row with the time in which it was valid"
-"""The title of the query of an appended table's history."""
+"""The title of the query of the versions of a table's rows."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,11 @@ def name_views(spec: Spec) -> list[str]:
 
 
 def name_history_views(spec: Spec) -> list[str]:
-    """Return the names of the views with the history of all tables."""
+    """Return the names of the views with the versions of the rows of all tables."""
     names = name_views(spec)
-    return make_unique([*names, *(cut(f"{name}_history") for name in names)])[len(names) :]
+    ends = ["versions" if table.history_of is not None else "history" for table in spec.tables]
+    versions = (cut(f"{name}_{end}") for name, end in zip(names, ends, strict=True))
+    return make_unique([*names, *versions])[len(names) :]
 
 
 def quote_name(engine: Engine, name: str) -> str:
@@ -123,13 +126,14 @@ def write_version(engine: Engine, source: str, snapshot_id: int) -> str:
 
 
 def write_history(engine: Engine, spec: Spec, table: TableSpec, source: str) -> str:
-    """Write a query of the versions of each row of an appended table, with the time in which each was the row: from its
-    own order to the lowest one of those after it. Blank for a table without an order.
+    """Write a query of the versions of each row of an appended table, or of a history, with the time in which each was
+    the row: from its own order, or the time of its change, to the lowest one of those after it. Blank for other tables.
 
     A version whose time is empty is left out, as of a row that its transaction has changed again, or of a change that
-    came twice. A deletion ends a version and is none. Of two rows of one order the one that came first is the row.
+    came twice. A deletion ends a version and is none. Of two rows of one order the one that came first is the row. A
+    row of a history that stands for a floor ends the versions of its source table.
     """
-    if table.mode is not Mode.APPEND or not table.order_by or spec.envelope is not None:
+    if not table.has_history or not table.order_by or spec.envelope is not None:
         return ""
     rule = AS_IN_SOURCE if spec.column_names == "kept" else NORMALISED
 
@@ -140,13 +144,27 @@ def write_history(engine: Engine, spec: Spec, table: TableSpec, source: str) -> 
     tracking = {column.holds: quote_name(engine, column.name) for column in spec.tracking}
     deleted = [tracking[Tracking.DELETED]] if table.marks_deleted and Tracking.DELETED in tracking else []
     arrived = [tracking[held] for held in (Tracking.SYNCED, Tracking.JOB_ID, Tracking.INDEX) if held in tracking]
-    ordered = [*(f"{order} NULLS FIRST" for order in orders), *deleted, *(f"{column} DESC" for column in arrived)]
+    ordered = [f"{order} NULLS FIRST" for order in orders]
+    has_floors = table.envelope is not None and table.envelope.has_rows_inside
+    moment = name(CHANGE_TIME) if has_floors else orders[0]
+    tied = [] if has_floors else [*deleted, *(f"{column} DESC" for column in arrived)]
+
+    def write_next(value: str, by: str, order: Sequence[str]) -> str:
+        return (
+            f"MIN({value}) OVER (\n        PARTITION BY {by}\n        ORDER BY {', '.join(order)}\n"
+            "        ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING\n    )"
+        )
+
+    ends = write_next(moment, keys, [*ordered, *tied])
+    if has_floors:
+        is_floor = f"{name(CHANGE_OP)} IN ('{TRUNCATE}', '{SNAPSHOT_END}')"
+        floor = write_next(f"CASE WHEN {is_floor} THEN {moment} END", name(CHANGE_SOURCE), ordered)
+        # LEAST has a null for a null in some engines, in others not.
+        ends = f"LEAST(COALESCE({ends}, {floor}), COALESCE({floor}, {ends}))"
     there = "".join(f"{flag} = false AND " for flag in deleted)
     return (
-        f"SELECT *\nFROM (\n    SELECT *, {orders[0]} AS _valid_from, MIN({orders[0]}) OVER (\n"
-        f"        PARTITION BY {keys}\n        ORDER BY {', '.join(ordered)}\n"
-        "        ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING\n"
-        f"    ) AS _valid_to\n    FROM {source}\n) AS versions\nWHERE {there}COALESCE(_valid_from < _valid_to, true);"
+        f"SELECT *\nFROM (\n    SELECT *, {moment} AS _valid_from, {ends} AS _valid_to\n    FROM {source}\n"
+        f") AS versions\nWHERE {there}COALESCE(_valid_from < _valid_to, true);"
     )
 
 

@@ -4,7 +4,7 @@ A pending change is finished before anything is planned: its catalog may have it
 """
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -15,13 +15,15 @@ from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import find_catalog
 from lakewriter.commit.committed_loads import TableLoads, TableReports, read_table_loads
 from lakewriter.commit.control import Control
+from lakewriter.commit.decisions import Decision
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.recover import recover
+from lakewriter.commit.together import PreparedTable, bind_together
 from lakewriter.errors import ConcurrentLoadError, SpecInvalidError
 from lakewriter.operate.undo_plan import Choices, UndoPlan, UndoPlanner, make_refusal
 from lakewriter.records.changes import Intent
 from lakewriter.records.fold.steps import is_unchanged
-from lakewriter.records.state import Pending
+from lakewriter.records.state import Pending, TableState
 from lakewriter.report import ABANDONED_BLIND, TableReport
 from lakewriter.spec.load_ids import find_job_ids, make_undo_job_id
 
@@ -45,6 +47,10 @@ class Undoing:
     is_finished: bool = False
 
 
+Planned = tuple[TableLoads, list[Undoing]]
+"""A table, and what is undone in it, in its order."""
+
+
 class Undo:
     """Undoes a load of a pipeline in every table that has it, or in the ``tables`` with these ids.
 
@@ -55,7 +61,8 @@ class Undo:
         self, pipeline: Pipeline, job_id: str, choices: Choices, *, tables: Iterable[str] = (), through: bool = False
     ) -> None:
         self._pipeline, self._job_id, self._choices, self._through = pipeline, job_id, choices, through
-        wanted = set(tables)
+        # A table is undone together with its history.
+        wanted = pipeline.spec.add_groups(set(tables))
         self._controls = [control for name, control in pipeline.controls.items() if not wanted or name in wanted]
         self._is_partial = len(self._controls) < len(pipeline.controls)
         self._finished_jobs: dict[str, str] = {}
@@ -69,9 +76,12 @@ class Undo:
     def run(self) -> tuple[Undoing, ...]:
         """Finish what is pending, then undo the load; every refusal comes before anything else is changed."""
         call_all(self._finish_pending, self._controls)
-        done = call_all(
-            lambda planned: [self._undo(planned[0], undoing) for undoing in planned[1]], self._plan_tables()
-        )
+        groups = dict[str, list[Planned]]()
+        names = {table.id: table.group for table in self._pipeline.spec.tables}
+        for planned in self._plan_tables():
+            table_id = planned[0].control.table_id
+            groups.setdefault(names[table_id] or table_id, []).append(planned)
+        done = call_all(lambda group: self._undo_group(*group), groups.items())
         return tuple(undoing for undoings in done for undoing in undoings)
 
     def _finish_pending(self, control: Control) -> None:
@@ -80,7 +90,7 @@ class Undo:
             recover(control, self._pipeline.open_clients)
             self._finished_jobs[control.table_id] = pending.job_id
 
-    def _plan_tables(self, *, names_pending: bool = False) -> list[tuple[TableLoads, list[Undoing]]]:
+    def _plan_tables(self, *, names_pending: bool = False) -> list[Planned]:
         tables = read_table_loads(self._controls)
         planned = call_all(lambda table: (table, self._plan_table(table, names_pending=names_pending)), tables)
         ids = find_job_ids(self._job_id)
@@ -135,43 +145,70 @@ class Undo:
         )
         return planner.plan(_read_intent(table.control, load))
 
-    def _undo(self, table: TableLoads, undoing: Undoing) -> Undoing:
-        if undoing.plan is None:
-            return undoing
+    def _undo_group(self, group: str, members: Sequence[Planned]) -> list[Undoing]:
+        """Undo the loads of one table; or of a table and its history, those of one job in both or in neither."""
+        done, left = list[Undoing](), [(table, list(undoings)) for table, undoings in members]
+        while any(undoings for _, undoings in left):
+            first = next(undoings[0].job_id for _, undoings in left if undoings and _is_next(undoings[0], left))
+            at_once = [(table, undoings.pop(0)) for table, undoings in left if undoings and undoings[0].job_id == first]
+            done += [undoing for _, undoing in at_once if undoing.plan is None]
+            planned = [(table, undoing) for table, undoing in at_once if undoing.plan is not None]
+            done += self._undo(group, first, planned) if planned else []
+        return done
+
+    def _undo(self, group: str, job_id: str, members: Sequence[tuple[TableLoads, Undoing]]) -> list[Undoing]:
         for left in reversed(range(TRIES)):
             try:
-                return self._try(table, undoing, undoing.plan)
+                return self._try(group, job_id, members)
             except ConcurrentLoadError:
                 if not left:
                     raise
         raise AssertionError("each try returns or raises")
 
-    def _try(self, table: TableLoads, undoing: Undoing, plan: UndoPlan) -> Undoing:
-        """Undo by the ``plan``, or by a new one where the table has changed since it was made."""
-        control, open_clients, job_id = table.control, self._pipeline.open_clients, undoing.job_id
-        attempt = self._begin(control, job_id)
-        began = attempts.register(control, attempt, open_clients)
-        if began is None:
-            return Undoing(control.table_id, job_id)
-        if began.last_commit is not None:
-            attempt = replace(attempt, started=max(attempt.started, began.last_commit + _TICK))
+    def _try(self, group: str, job_id: str, members: Sequence[tuple[TableLoads, Undoing]]) -> list[Undoing]:
+        """Undo the load by the plans, or by new ones where a table has changed since they were made."""
+        open_clients, controls = self._pipeline.open_clients, [table.control for table, _ in members]
+        attempt = self._begin(controls[0], job_id)
         try:
-            seen = table.state
-            is_kept = (seen.generations, seen.compactions) == (began.generations, began.compactions)
-            # Rule undo-again
-            if not is_kept or not is_unchanged(table.state, began, exclusive=True):
-                (table,) = read_table_loads([control])
-                plan = self._plan_load(replace(table, state=began), job_id)
-            find_catalog(plan.intent.catalog).require_known(
-                self._pipeline.clients, control.table_id, attempt.pipeline, began, control.state.read
-            )
+            began = [attempts.register(control, attempt, open_clients) for control in controls]
+            commits = [state.last_commit for state in began if state is not None and state.last_commit is not None]
+            attempt = replace(attempt, started=max([attempt.started, *(commit + _TICK for commit in commits)]))
+            due = [
+                (table, undoing, state)
+                for (table, undoing), state in zip(members, began, strict=True)
+                if state is not None
+            ]
+            plans = [self._plan_again(table, undoing, state) for table, undoing, state in due]
+            together = group if len(due) > 1 else None
+            prepared = [
+                PreparedTable(table.control, plan.make_intent(attempt, state, together), state)
+                for (table, _, state), plan in zip(due, plans, strict=True)
+            ]
             # Rule undo-binds-first
-            attempts.bind(control, attempt, plan.make_intent(attempt, began), began, open_clients)
+            if together is not None:
+                bind_together(attempt, prepared, Decision(bound=True), open_clients)
+            for member in prepared if together is None else ():
+                attempts.bind(member.control, attempt, member.intent, member.began, open_clients)
         except BaseException:
-            attempts.leave(control, attempt)
+            for control in controls:
+                attempts.leave(control, attempt)
             raise
-        attempts.settle(control, attempt, open_clients)
-        return Undoing(control.table_id, job_id, plan)
+        call_all(lambda member: attempts.settle(member.control, attempt, open_clients), prepared)
+        done = {table.control.table_id: plan for (table, _, _), plan in zip(due, plans, strict=True)}
+        return [Undoing(control.table_id, job_id, done.get(control.table_id)) for control in controls]
+
+    def _plan_again(self, table: TableLoads, undoing: Undoing, began: TableState) -> UndoPlan:
+        """Return the plan, or a new one where the table has changed since it was made."""
+        plan, control, seen = undoing.plan, table.control, table.state
+        is_kept = (seen.generations, seen.compactions) == (began.generations, began.compactions)
+        # Rule undo-again
+        if plan is None or not is_kept or not is_unchanged(seen, began, exclusive=True):
+            (table,) = read_table_loads([control])
+            plan = self._plan_load(replace(table, state=began), undoing.job_id)
+        find_catalog(plan.intent.catalog).require_known(
+            self._pipeline.clients, control.table_id, self._pipeline.spec.pipeline, began, control.state.read
+        )
+        return plan
 
     def _begin(self, control: Control, job_id: str) -> Attempt:
         spec = self._pipeline.spec
@@ -180,6 +217,11 @@ class Undo:
         key = control.keys.begin(attempt.job_id, attempt.id)
         control.write_once(key, attempts.make_begin_record(attempt, {}))
         return attempt
+
+
+def _is_next(undoing: Undoing, left: Iterable[Planned]) -> bool:
+    """Return whether no table has another load to undo before this one's."""
+    return not any(undoing.job_id in {later.job_id for later in undoings[1:]} for _, undoings in left)
 
 
 def _leave(table: TableLoads, undoing: Undoing) -> TableLoads:

@@ -69,8 +69,9 @@ class UndoPlan:
         """The approximate number of requests to AWS: a HEAD and a DELETE for each object, and the change itself."""
         return _REQUESTS + 2 * (len(self.removes) + len(self.undone.quarantined))
 
-    def make_intent(self, attempt: Attempt, began: TableState) -> Undo:
-        """Return the undo as an intent that any process can carry out."""
+    def make_intent(self, attempt: Attempt, began: TableState, group: str | None = None) -> Undo:
+        """Return the undo as an intent that any process can carry out; with a ``group`` it is bound together with that
+        group's other tables."""
         of = self.intent
         return Undo(
             pipeline=of.pipeline,
@@ -89,6 +90,8 @@ class UndoPlan:
             switch=self.switch,
             notes=self.notes,
             needs=(CHANGES,),
+            together=group is not None,
+            group=group or "",
         )
 
     def leave(self, state: TableState, at: datetime) -> TableState:

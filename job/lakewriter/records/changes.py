@@ -102,7 +102,8 @@ class Intent(ControlObject):
     It is bound when ``state.json`` is replaced and names it as pending.
 
     ``needs`` names features that a release must know to finish the change. With ``together`` it is bound together with
-    the attempt's intents for other tables, or not at all.
+    the attempt's intents for other tables, or not at all: those of its sync, or of its ``group``, which has the name of
+    one of them.
     """
 
     is_exclusive: ClassVar[bool] = True
@@ -127,6 +128,7 @@ class Intent(ControlObject):
     notes: tuple[str, ...] = ()
     needs: tuple[str, ...] = sparse(())
     together: bool = sparse(False)
+    group: str = sparse("")
 
     _read: Read | None = PrivateAttr(default=None)
     _access = field_validator("access", mode="before")(dump_part)

@@ -48,7 +48,8 @@ class Failure(ControlObject):
 class Pending(ControlObject):
     """The intent that is past its point of no return; ``failure`` says why it is ``aborting``.
 
-    One that is ``prepared`` is not past it yet: it is bound together with those of other tables, by their decision.
+    One that is ``prepared`` is not past it yet: it is bound together with those of other tables, by the decision of
+    their ``group``.
     """
 
     job_id: str
@@ -56,6 +57,7 @@ class Pending(ControlObject):
     phase: Phase
     since: datetime
     failure: Failure | None = None
+    group: str = sparse("")
 
     def is_same(self, other: "Pending | None") -> bool:
         """Return whether ``other`` is this intent, in whatever phase."""

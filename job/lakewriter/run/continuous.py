@@ -43,7 +43,8 @@ def run_continuously(
     metrics; its failure is noted once, and does not end the run.
     """
     require_continuous(spec)
-    runs = [TableRun(spec, table, clients, spark, watch, stop, upkeep) for table in spec.tables]
+    # A table's history has the same batches, and is a part of its run.
+    runs = [TableRun(spec, table, clients, spark, watch, stop, upkeep) for table in spec.named_tables]
     pipeline = Pipeline.open(spec, clients)
     status = StatusObject(pipeline.store, pipeline.keys.continuous)
     _wait_for(status.require_understood, stop)

@@ -1,4 +1,4 @@
-"""One table of a continuous run: its streaming query, each micro-batch of which is a load."""
+"""One table of a continuous run, and its history: their streaming query, each micro-batch of which is a load."""
 
 import math
 import threading
@@ -118,7 +118,7 @@ class TableRun:
         stop: threading.Event,
         upkeep: Sequence[Maintain],
     ) -> None:
-        self.spec = spec.model_copy(update={"tables": (table,)})
+        self.spec = spec.keep_tables({table.id})
         self.table = table
         self.status = TableStatus()
         self.error: LakeError | None = None
@@ -127,7 +127,7 @@ class TableRun:
         self._watch = watch
         self._stop = stop
         self._pipeline = Pipeline.open(self.spec, clients)
-        self._upkeep = Upkeep(self._pipeline, table, watch, upkeep)
+        self._upkeep = [Upkeep(self._pipeline, one, watch, upkeep) for one in self.spec.tables]
         self._lag = Lag(spec.interval_seconds)
         self._pace = Pace(spec.interval_seconds, spec.most_interval_seconds)
         self._noted: set[str] = set()
@@ -194,6 +194,10 @@ class TableRun:
         if state.pending is None:
             # Before Spark plans a batch, which would stay in the checkpoint.
             require_stream(state, self.table.id)
+        for name in self._beside:
+            beside = self._pipeline.controls[name].state.read()
+            if beside.pending is None:
+                require_stream(beside, name)
         folder = f"{self.spec.pipeline}/{self.table.id}/v{state.backfill:010d}"
         self._checkpoint = f"{str(self.spec.checkpoint).rstrip('/')}/{folder}"
         # Read before Spark reads the checkpoint, which is then never older than this batch.
@@ -222,7 +226,8 @@ class TableRun:
                 raise _Stopping
             pause = self._load(frame, number)
             if not self._stop.is_set():
-                self._upkeep.run_if_due()
+                for upkeep in self._upkeep:
+                    upkeep.run_if_due()
             self._pause(pause)
         except BaseException as error:
             self._raised = error
@@ -256,17 +261,23 @@ class TableRun:
             clients=self._clients,
             spark=self._spark,
             progress=lambda table, step, detail: self._tell_step(table, step, f"batch {batch.number}: {detail}"),
-            kind=MicroBatch(batch, self._since, opener, follower=self._follower),
+            kind=MicroBatch(batch, self._since, opener, follower=self._follower, beside=self._beside),
         )
-        (result,) = report.tables
-        if result.code is not None:
-            raise CODES[result.code](result.message or "")
+        for failed in report.tables:
+            if failed.code is not None:
+                raise CODES[failed.code](failed.message or "")
+        result = report.tables[0]
         # An acceptance is only for the batch that could not be loaded before, which is the first one.
         self.spec = self.spec.model_copy(update={"acceptance": None})
         self._bytes = result.bytes
         self._note_once(report.notes)
         self._tell_once(stream.take_notes())
         return self._note_batch(batch, result, began)
+
+    @property
+    def _beside(self) -> frozenset[str]:
+        """The id of the table's history; none without one."""
+        return frozenset(self._pipeline.controls.keys() - {self.table.id})
 
     def _tell_step(self, table: TableSpec, step: str, detail: str) -> None:
         # A failure is reported once, when it is known what follows from it.

@@ -68,7 +68,7 @@ def begin_write(
 ) -> OpenWrite | RunReport:
     """Take steps 1 and 2 of the one table. Return the report where nothing is to be staged, since the load is done or
     failed."""
-    (table,) = spec.tables
+    table = spec.tables[0]
     if (refusal := explain_unwritable(table)) is not None:
         raise refusal
     clock, opened = time.monotonic(), list[OpenWrite]()
@@ -168,6 +168,7 @@ _HINDRANCES: Final[Sequence[tuple[str, Callable[[TableSpec], bool], str]]] = (
     ("envelope", lambda table: table.envelope is not None, "makes rows of events first"),
     ("expect: sql", lambda table: bool(table.conditions), "is an expression of Spark's SQL"),
     ("expect: unique", lambda table: bool(table.unique_checks), "reads the rows a second time"),
+    ("history", lambda table: table.group is not None, "writes two tables that are published together"),
     ("partition_by", lambda table: bool(table.partition_by), "brings the rows of a partition together"),
     ("a layout of one file a load", lambda table: table.layout.single_file, "brings all rows into one task"),
     ("a layout that counts files", lambda table: "counter" in table.layout.template.variables, "needs their number"),

@@ -106,7 +106,8 @@ class Sync(_Whole):
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A batch of a continuous run of one table; ``since`` was the last one when its query started.
+    """A batch of a continuous run of one table; ``since`` was the last one when its query started. ``beside`` has the
+    id of its history: one that is new begins with any batch.
 
     ``sync`` is the batch's own where the destination numbers its syncs. ``follower`` follows all batches of a run.
     """
@@ -116,12 +117,14 @@ class MicroBatch:
     opener: FeedOpener
     sync: Sync | None = None
     follower: Follower | None = None
+    beside: frozenset[str] = frozenset()
     takes: ClassVar[tuple[Removal, ...]] = ()
 
     def is_due(self, state: TableState, table_id: str) -> bool:
         """Return False for a batch that is committed already; raise ``CHECKPOINT_LOST`` if it does not follow the
         state."""
-        return is_due(state, self.batch, table_id, self.since)
+        begins = table_id in self.beside and not state.is_loaded
+        return begins or is_due(state, self.batch, table_id, self.since)
 
 
 Kind = Plain | Sync | MicroBatch

@@ -228,13 +228,14 @@ def _name_objects(table: TableSpec, attempt: Attempt, kind: Kind) -> ObjectNames
 
 def load_apart(load: Load, tables: Sequence[TableSpec]) -> tuple[Outcome, ...]:
     """Load each table for itself, several at a time."""
-
-    def load_guarded(load: Load, table: TableSpec) -> Outcome:
-        outcome = guard_table(load, table, load_table)
-        load.follower.end(outcome[0], outcome[1])
-        return outcome
-
     return run_tables(load, tables, load_guarded)
+
+
+def load_guarded(load: Load, table: TableSpec) -> Outcome:
+    """Load a table for itself; its failure becomes its outcome."""
+    outcome = guard_table(load, table, load_table)
+    load.follower.end(outcome[0], outcome[1])
+    return outcome
 
 
 def guard_table(load: Load, table: TableSpec, work: Callable[[Load, TableSpec], tuple[TableResult, Totals]]) -> Outcome:

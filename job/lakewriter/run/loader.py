@@ -30,7 +30,7 @@ from lakewriter.records.sync_records import SourceState
 from lakewriter.report import RunReport, TableResult, format_count
 from lakewriter.run.kinds import Ending, Kind, MicroBatch, Plain, Sync, TablePart
 from lakewriter.run.load import run
-from lakewriter.run.load_together import load_tables_together
+from lakewriter.run.load_together import load_groups, load_tables_together
 from lakewriter.run.results import make_failed
 from lakewriter.run.resumption import Resumption, plan_resumption
 from lakewriter.run.staged_table import Progress
@@ -361,7 +361,16 @@ def load(  # noqa: PLR0913 - four of them are options by name
     if kind.opener is None:
         require_reads(spec)
     if not spec.has_syncs:
-        return run(spec, job_id=job_id, clients=clients, spark=spark, progress=progress, kind=kind, stop=stop)
+        return run(
+            spec,
+            job_id=job_id,
+            clients=clients,
+            spark=spark,
+            progress=progress,
+            kind=kind,
+            stop=stop,
+            way=load_groups,
+        )
     loader = Loader(spec, job_id, clients, spark, progress, stop)
     try:
         begun = loader.begin(sync_id, counted_alone=isinstance(kind, MicroBatch))

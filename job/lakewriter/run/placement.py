@@ -94,7 +94,7 @@ def plan_apart(action: CatalogAction, control: Control, job_id: str, attempt: st
 
 def find_in_catalog(spec: Spec, table: TableSpec, names: ObjectNames, load: str, clients: Clients) -> CatalogTable:
     """Return the table as the catalog has it; ``load`` is the value of the objects' load metadata."""
-    keys = table.primary_key if table.mode is Mode.MERGE else ()
+    keys = table.merge_key if table.mode is Mode.MERGE else ()
     names_of_keys = tuple(dict.fromkeys([*keys, *map(normalise, keys)]))
     catalog = find_catalog(plan_catalog_action(spec, table, names))
     return catalog.open_table(clients, load, spec.maintenance, table.mode, names_of_keys)

@@ -36,17 +36,17 @@ class Bounds:
 
 
 def choose_range(spec: Spec, bounds: Bounds, cursor_type: str | None) -> Spec:
-    """Return the pipeline whose one table brings the rows of the range alone; ``cursor_type`` is the type of the cursor
-    that its state has. ``SPEC_INVALID`` for a range that it cannot bring.
+    """Return the pipeline whose one table, and its history, bring the rows of the range alone; ``cursor_type`` is the
+    type of the cursor that its state has. ``SPEC_INVALID`` for a range that it cannot bring.
 
     Checks of a whole load do not apply to a part of the rows.
     """
-    if len(spec.tables) != 1:
+    if len(spec.named_tables) != 1:
         raise SpecInvalidError(
-            f"--from and --to are for one table, and {len(spec.tables)} are to be loaded.",
+            f"--from and --to are for one table, and {len(spec.named_tables)} are to be loaded.",
             remedy="Name it: --table TABLE.",
         )
-    (table,) = spec.tables
+    (table,) = spec.named_tables
     _require_replaceable(spec, table)
     field = _find_partition(table, bounds.column) if table.mode is Mode.REPLACE_PARTITIONS else None
     column = field.column if field is not None else bounds.column or table.cursor
@@ -72,8 +72,11 @@ def choose_range(spec: Spec, bounds: Bounds, cursor_type: str | None) -> Spec:
         end=Bound(text=end.text, moment=end.moment),
         sql=f"{name} >= {first.literal} AND {name} < {end.literal}",
     )
-    checks = tuple(expectation for expectation in table.expect if is_of_single_rows(expectation))
-    return spec.model_copy(update={"tables": (table.model_copy(update={"between": between, "expect": checks}),)})
+    tables = []
+    for of_range in spec.tables:
+        checks = tuple(expectation for expectation in of_range.expect if is_of_single_rows(expectation))
+        tables.append(of_range.model_copy(update={"between": between, "expect": checks}))
+    return spec.model_copy(update={"tables": tuple(tables)})
 
 
 def _require_replaceable(spec: Spec, table: TableSpec) -> None:

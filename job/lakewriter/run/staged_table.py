@@ -71,7 +71,8 @@ def seems_done(pipeline: Pipeline, attempt: Attempt, kind: Kind) -> bool:
 class Load:
     """Facts that a load's tables share. By table id: ``names`` of objects, ``columns`` of Parquet files, ``repeated``
     files of the source. ``stopped`` says that a failed table ends the others. ``begin`` is None in a process that takes
-    over a registered load."""
+    over a registered load. ``group`` has the name of the tables that are bound together, blank for those of a sync;
+    None where a table is bound by itself."""
 
     pipeline: Pipeline
     attempt: Attempt
@@ -86,6 +87,7 @@ class Load:
     follower: Follower = field(default_factory=Follower)
     shared: SharedJobs = field(default_factory=SharedJobs)
     begin: BeginRecord | None = None
+    group: str | None = None
 
     @property
     def is_of_many(self) -> bool:

@@ -258,7 +258,7 @@ def _plan_compared(
     if table.mode is not Mode.MERGE and not table.order_by:
         return (), ()
     types, written = {column.name: column.type for column in columns}, list[tuple[str, ...]]()
-    for key, wanted in (("primary_key", table.primary_key), ("order_by", table.order_by)):
+    for key, wanted in (("primary_key", table.merge_key), ("order_by", table.order_by)):
         what = f"{key} of {table.id!r}"
         written.append(_find_each(wanted, names, what, left_out))
         for column, name in zip(wanted, written[-1], strict=True):

@@ -21,6 +21,7 @@ from lakewriter.source.bad_rows import BAD, Marked, mark_schema
 from lakewriter.source.byte_checks import ByteCheck, plan_byte_check
 from lakewriter.source.change_events.connect_schemas import read_row_types
 from lakewriter.source.change_events.debezium import DebeziumPlan
+from lakewriter.source.change_events.history import HistoryPlan
 from lakewriter.source.change_events.unfolding import AnyEventPlan, plan_events, unfold_batch
 from lakewriter.source.column_names import load_by_case
 from lakewriter.source.databases.cursors import CursorCondition
@@ -223,13 +224,14 @@ def unfold_events(loaded: Loaded, request: RowsRequest) -> Loaded:
     names = [field.name for field in fields]
     kind = from_arrow_schema(mark_schema(number_fields(fields)), prefer_timestamp_ntz=True)
     rows = marked.mapInArrow(partial(_unfold_all, plan, mark_schema(events)), kind).toDF(*names, BAD)
-    if isinstance(plan, DebeziumPlan) and plan.has_schema:
+    of_events = plan.plan if isinstance(plan, HistoryPlan) else plan
+    if isinstance(of_events, DebeziumPlan) and of_events.has_schema:
         looked_at = marked if first is None else marked.limit(first)
         schemas = looked_at.select(F.to_json("schema").alias("schema")).where("schema IS NOT NULL").distinct().collect()
         declared = read_row_types((row[0] for row in schemas), table.id)
     declared = {name: kind for name, kind in declared.items() if name in names}
     # The types that values give are those of events, which the table has not.
-    is_untyped = all(is_void(column.type) for column in plan.rows)
+    is_untyped = all(is_void(column.type) for column in of_events.rows)
     return replace(loaded, frame=rows, inferred=(), declared=declared, is_untyped=is_untyped)
 
 

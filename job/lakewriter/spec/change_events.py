@@ -10,6 +10,15 @@ CHANGE_ORDER: Final = ("_change_epoch", "_change_log", "_change_position", "_cha
 """The columns by which Debezium's events are ordered: each decides where those before it are equal."""
 CHANGE_SOURCE: Final = "_change_source"
 """The column beside them with the table that an event is of: a truncate is one of its rows alone."""
+CHANGE_OP: Final = "_change_op"
+"""The column of a history with the operation of Debezium's event: ``c``, ``u``, ``d``, ``r``, ``t``, or ``s``."""
+TRUNCATE: Final = "t"
+SNAPSHOT_END: Final = "s"
+"""The operation of the row that stands for the end of a whole snapshot in a higher epoch."""
+CHANGE_TIME: Final = "_change_time"
+"""The column of a history with the time of the change, by the clock of the source."""
+CHANGE_UNCHANGED: Final = "_change_unchanged"
+"""The column of a history with the names of the columns, as JSON, whose unchanged values the event leaves out."""
 _ORDERED_BY: Final = {"debezium": CHANGE_ORDER, "dms": ()}
 
 

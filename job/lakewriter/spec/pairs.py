@@ -48,6 +48,10 @@ NEEDS: Final[Mapping[tuple[str, str], Refusal]] = {
         )
         for key in ("keep_deleted", "deleted_for")
     },
+    ("history", _MERGED): Refusal(
+        "{table} has history without 'mode: merge': what is appended has every change already.",
+        "Set mode: merge; or leave it out, and give order_by: queries then prints each row's history.",
+    ),
     ("order_by", "primary_key"): Refusal(
         "{table} has order_by, which orders the rows of one key, and no primary_key.", "Name the key's columns."
     ),

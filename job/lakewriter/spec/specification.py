@@ -1,5 +1,6 @@
 """The dialect-neutral specification: what a load does, with no vendor's name in it."""
 
+from collections.abc import Collection
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal
@@ -197,6 +198,21 @@ class Spec(Model):
             names.append(self.catalog.partition_key)
         names += [key for key in self.folder_keys if key not in names]
         return (*names, *(self.envelope.names if self.envelope else ()))
+
+    @property
+    def named_tables(self) -> tuple[TableSpec, ...]:
+        """The tables of the file, without their histories."""
+        return tuple(table for table in self.tables if table.history_of is None)
+
+    def add_groups(self, ids: Collection[str]) -> frozenset[str]:
+        """Return the ids of tables, and of those that are loaded together with them."""
+        groups = {table.group for table in self.tables if table.id in ids and table.group is not None}
+        return frozenset(ids) | {table.id for table in self.tables if table.group in groups}
+
+    def keep_tables(self, ids: Collection[str]) -> "Spec":
+        """Return the pipeline with these tables, and those that are loaded together with them, alone."""
+        kept = self.add_groups(ids)
+        return self.model_copy(update={"tables": tuple(table for table in self.tables if table.id in kept)})
 
     def table_location(self, table: TableSpec) -> str:
         """Return the table's ``s3://`` URI, without a slash at its end."""

@@ -275,6 +275,8 @@ class TableSource(Model):
     order_by: tuple[str, ...] = ()
     """The source columns by which rows of one key are newer than others; none but merged tables have any."""
     keep_deleted: bool = False
+    history: bool = False
+    """If true, a second table keeps every change of the rows, and is loaded together with this one."""
     deleted_seconds: float = 0.0
     """Seconds for which a deleted row, which a merge does not keep, keeps older rows of its key out."""
     columns: Mapping[str, ColumnType] = {}
@@ -316,6 +318,8 @@ class TableSpec(TableSource):
     name: str
     layout: Layout
     path: str
+    history_of: str | None = None
+    """The id of the merged table, each change of which this one keeps; None for a table of its own."""
     alike: tuple[str, ...] | None = None
     """The ids of the other tables whose names collide with its own, which numbers keep apart; None where no table gets
     a number."""
@@ -334,6 +338,24 @@ class TableSpec(TableSource):
     def marks_deleted(self) -> bool:
         """See ``TableSource``."""
         return super().marks_deleted or (self.stream is not None and self.stream.deleted_at is not None)
+
+    @property
+    def merge_key(self) -> tuple[str, ...]:
+        """The columns of which a merge keeps one row each: a history has a row of each key for each order."""
+        if self.history_of is None:
+            return self.primary_key
+        keys = {name.lower() for name in self.primary_key}
+        return (*self.primary_key, *(name for name in self.order_by if name.lower() not in keys))
+
+    @property
+    def has_history(self) -> bool:
+        """Return whether the table has each change of its rows, not only the newest."""
+        return self.history_of is not None or self.mode is Mode.APPEND
+
+    @property
+    def group(self) -> str | None:
+        """The id of the table that it is loaded together with, which may be its own; None if it is loaded alone."""
+        return self.history_of or (self.id if self.history else None)
 
     @property
     def overwrites(self) -> bool:
@@ -368,7 +390,7 @@ class TableSpec(TableSource):
         This is right if the load and the table have all earlier events of a key. They may not if some are in the
         quarantine, and if a query, a program or several topics give them.
         """
-        events = self.envelope is not None and self.envelope.has_rows_inside
+        events = self.envelope is not None and self.envelope.has_rows_inside and self.history_of is None
         return events and not self.sets_aside and not self.conditions and self.read.keeps_key_order
 
     @property

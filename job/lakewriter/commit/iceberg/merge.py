@@ -320,7 +320,7 @@ def _read_files(reader: RowReader, files: Iterable[DataFile], below: Mapping[int
     for number, file in enumerate(files):
         for rows in reader.read(file):
             rows = drop_positions(rows, below.get(number))
-            for key in reader.keys:
+            for key in reader.required_keys:
                 if rows[key].null_count:
                     rows = rows.filter(pc.is_valid(rows[key]))
             rows = rows.append_column(FILE, pa.repeat(pa.scalar(number, pa.int32()), len(rows)))

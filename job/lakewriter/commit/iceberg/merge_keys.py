@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import reduce
 from hashlib import sha256
 from typing import Any, Final, cast
 
@@ -10,7 +11,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    IsNull,
+    LessThanOrEqual,
+    Or,
+)
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.schema import Schema
@@ -46,6 +55,10 @@ class RowReader:
         self.keys = tuple(f"key{number}" for number in range(len(merge.keys)))
         self.orders = tuple(f"order{number}" for number in range(len(merge.order_by)))
         names = dict(zip((*self.keys, *self.orders), (*merge.keys, *merge.order_by), strict=True))
+        orders = {name.lower() for name in merge.order_by}
+        named = zip(self.keys, merge.keys, strict=True)
+        self.required_keys = tuple(label for label, name in named if name.lower() not in orders)
+        """The keys without which a row is merged with none. A null is the lowest order."""
         if merge.deleted is not None:
             names[DELETED] = merge.deleted
         self._ids = {label: schema.find_field(name, case_sensitive=False).field_id for label, name in names.items()}
@@ -72,10 +85,16 @@ class RowReader:
         """
         schema, condition = self._table.schema(), cast("BooleanExpression", AlwaysTrue())
         for label in self.keys:
-            name, bounds = schema.find_column_name(self._ids[label]), pc.min_max(keys[label])
-            if len(keys) and not isinstance(schema.find_type(self._ids[label]), BooleanType):
-                condition = And(condition, GreaterThanOrEqual(term=str(name), value=bounds["min"].as_py()))
-                condition = And(condition, LessThanOrEqual(term=str(name), value=bounds["max"].as_py()))
+            name, bounds = str(schema.find_column_name(self._ids[label])), pc.min_max(keys[label])
+            if not len(keys) or isinstance(schema.find_type(self._ids[label]), BooleanType):
+                continue
+            ways = list[BooleanExpression]()
+            if bounds["min"].is_valid:
+                lowest, highest = (bounds[end].as_py() for end in ("min", "max"))
+                ways.append(And(GreaterThanOrEqual(term=name, value=lowest), LessThanOrEqual(term=name, value=highest)))
+            if keys[label].null_count:
+                ways.append(IsNull(term=name))
+            condition = And(condition, reduce(Or, ways))
         return condition
 
     def read(self, file: DataFile) -> Iterator[pa.Table]:
@@ -199,7 +218,7 @@ class KeySet:
 
 
 def number_keys(rows: pa.Table, keys: Sequence[str]) -> tuple[KeySet, pa.ChunkedArray]:
-    """Return the keys of rows, none of which has a null, and the number of each row's key."""
+    """Return the keys of rows, and the number of each row's key. A null is a value of its own."""
     steps, numbers = list[tuple[str, pa.Array, pa.Array | None]](), None
     for name in keys:
         values, codes = _encode(rows[name])
@@ -217,7 +236,7 @@ def _pair(numbers: pa.ChunkedArray, others: pa.ChunkedArray, count: int) -> pa.C
 
 def _encode(column: pa.ChunkedArray) -> tuple[pa.Array, pa.ChunkedArray]:
     """Return the different values of a column, and which of them each row has."""
-    encoded = column.dictionary_encode()
+    encoded = column.dictionary_encode(null_encoding="encode")
     indices = pa.chunked_array([chunk.indices for chunk in encoded.chunks], pa.int32())
     return encoded.chunks[-1].dictionary if encoded.chunks else pa.array([], column.type), indices
 

@@ -210,8 +210,11 @@ def _gather(tables: Iterable[pa.Table]) -> Chunks:
 
 
 def _find_extremes(rows: pa.Table, keys: Sequence[str]) -> pa.Table:
-    bounds = {key: pc.min_max(rows[key]) for key in keys}
-    ends = {key: [bounds[key]["min"].as_py(), bounds[key]["max"].as_py()] for key in keys}
+    ends = dict[str, list[Any]]()
+    for key in keys:
+        bounds = pc.min_max(rows[key])
+        lowest, highest = bounds["min"].as_py(), bounds["max"].as_py()
+        ends[key] = [lowest, highest, None if rows[key].null_count else highest]
     return pa.table({key: pa.array(ends[key], rows.schema.field(key).type) for key in keys})
 
 
@@ -220,5 +223,5 @@ def _reach(rows: pa.Table, bound: Mapping[str, Any]) -> Any:
     reaches: Any = pa.repeat(True, len(rows))
     for key, value in reversed(list(bound.items())):
         reaches = pc.or_(pc.greater(rows[key], value), pc.and_(pc.equal(rows[key], value), reaches))
-    # A null, which no key of a load is.
+    # The comparison with a null is null: a row with one is in the same part, whether of the load or of the table.
     return np.asarray(pc.fill_null(reaches, False))

@@ -138,6 +138,9 @@ class TableEntry(FileModel):
     keep_deleted: bool = False
     """With ``mode: merge``: deleted rows stay in the table, flagged, and keep older rows of their key out. Without it
     they are gone from it."""
+    history: bool = False
+    """With ``mode: merge``: each change of a row is kept as well, in a table named ``{table}_history``. Both tables are
+    loaded, and undone, together."""
     deleted_for: Duration | None = None
     """With ``mode: merge``: how long a deleted row, once gone from the table, still keeps older rows of its key out,
     such as ``12 hours``; ``0 days`` for not at all. By default ``7 days``."""
@@ -276,6 +279,7 @@ class TableEntry(FileModel):
             envelope=None if self.envelope is None else self.envelope.events,
             order_by=self.order_by or (() if self.envelope is None else self.envelope.events.order),
             keep_deleted=self.keep_deleted,
+            history=self.history,
             deleted_seconds=to_seconds(self.deleted_for or DELETED_FOR),
             columns={name: column for name, column in self._list_types() if column is not None},
             renamed_from=self.renamed_from,
@@ -348,15 +352,22 @@ def find_nested(paths: Sequence[str]) -> Iterator[tuple[int, int]]:
             yield number, min(others)
 
 
-def refuse_nested(tables: Sequence[TableSpec], remedy: str, within: Location = ("tables",)) -> None:
+def refuse_nested(
+    tables: Sequence[TableSpec],
+    remedy: str,
+    within: Location = ("tables",),
+    *,
+    numbers: Sequence[int] | None = None,
+) -> None:
     """Raise ``NAME_COLLISION`` for a table at another's path or below it, whose rows would be read as the other's.
-    ``within`` is the location of their entries."""
+    ``within`` is the location of their entries, ``numbers`` those of the entries; by default each table has its own."""
+    entries = range(len(tables)) if numbers is None else numbers
     for number, other in find_nested([table.path for table in tables]):
         table, taker = tables[number], tables[other]
         path = f"{table.path!r}" if table.path == taker.path else f"{table.path!r}, in {taker.path!r}"
-        location = ".".join(map(str, (*within, other)))
+        location = ".".join(map(str, (*within, entries[other])))
         raise FaultError(
-            (*within, number),
+            (*within, entries[number]),
             f"table {table.source_table!r} would lie at {path}, where table {taker.source_table!r} ({location}) lies.",
             remedy=remedy,
             kind=NameCollisionError,

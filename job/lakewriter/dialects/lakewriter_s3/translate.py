@@ -13,7 +13,7 @@ from lakewriter.dialects.configured_catalog import list_streams, pin_names
 from lakewriter.dialects.lakewriter_s3.file_formats import make_encoding, name_extension
 from lakewriter.dialects.lakewriter_s3.rest_catalog import make_rest_service, require_s3_tables_names
 from lakewriter.dialects.lakewriter_s3.settings import TRACKING, LakewriterS3
-from lakewriter.naming import join_key, name_schema, name_tables
+from lakewriter.naming import cut, join_key, name_schema, name_tables
 from lakewriter.spec.catalogs import Catalog, GlueCatalog, GlueService, IcebergCatalog, NoCatalog, S3TablesService
 from lakewriter.spec.key_template import Template
 from lakewriter.spec.layout import Layout
@@ -117,8 +117,20 @@ def _make_s3_tables(form: LakewriterS3) -> S3TablesService:
 def _translate_tables(form: LakewriterS3, file: CheckedFile[LakewriterS3]) -> tuple[TableSpec, ...]:
     sources = [entry.make_source(file.root) for entry in file.tables]
     tables = tuple(_translate_table(form, ("tables", number), source) for number, source in enumerate(sources))
-    refuse_nested(tables, "Give the table another name, or another schema.")
-    return tables
+    # Behind all others: a table has the number of its entry.
+    numbers = [*range(len(tables)), *(number for number, source in enumerate(sources) if source.history)]
+    histories = tuple(_translate_history(form, number, tables[number]) for number in numbers[len(tables) :])
+    refuse_nested((*tables, *histories), "Give the table another name, or another schema.", numbers=numbers)
+    return (*tables, *histories)
+
+
+def _translate_history(form: LakewriterS3, number: int, table: TableSpec) -> TableSpec:
+    """Return the table that keeps each change of a merged table's rows: a row of each key for each order, and rows that
+    delete."""
+    changed = {"written_as": cut(f"{table.name}_history"), "history": False, "keep_deleted": True}
+    source = TableSource(**{name: getattr(table, name) for name in TableSource.model_fields} | changed)
+    history = _translate_table(form, ("tables", number), source)
+    return history.model_copy(update={"history_of": table.id})
 
 
 def _translate_streams(file: CheckedFile[LakewriterS3]) -> tuple[TableSpec, ...]:

@@ -32,7 +32,14 @@ from lakewriter.source.change_events.members import (
     read_texts,
     read_whole,
 )
-from lakewriter.spec.change_events import CHANGE_ORDER, CHANGE_SOURCE, ChangeEvents
+from lakewriter.spec.change_events import (
+    CHANGE_OP,
+    CHANGE_ORDER,
+    CHANGE_SOURCE,
+    CHANGE_TIME,
+    CHANGE_UNCHANGED,
+    ChangeEvents,
+)
 
 ORDER_FIELDS: Final = (
     *(pa.field(name, kind) for name, kind in zip(CHANGE_ORDER, (pa.int64(), pa.int64(), WHOLE, WHOLE), strict=True)),
@@ -316,7 +323,7 @@ def plan_debezium(
     members = {field.name for field in event} if has_payload else set(types)
     has_none = members <= _WITHOUT_ROWS and not members.isdisjoint({"op", "ts_ms"})
     if not any(images.values()) and (columns or has_none):
-        of_order = {field.name for field in ORDER_FIELDS}
+        of_order = {field.name for field in ORDER_FIELDS} | {CHANGE_OP, CHANGE_TIME, CHANGE_UNCHANGED}
         fields = [pa.field(name, kind) for name, kind in (columns or {}).items() if name not in of_order]
         return DebeziumPlan(events, _add_declared(fields, declared), has_payload, keeps_deleted=keeps_deleted)
     if find_type(event, "op") is None or not any(images.values()):

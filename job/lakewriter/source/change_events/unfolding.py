@@ -11,12 +11,13 @@ from lakewriter.naming import DELETED
 from lakewriter.source.bad_rows import BAD, FIELDS, FLOOR, SKIPPED, Marked, join_marks
 from lakewriter.source.change_events.debezium import DebeziumPlan, plan_debezium
 from lakewriter.source.change_events.dms import DmsPlan, plan_dms
+from lakewriter.source.change_events.history import HistoryPlan
 from lakewriter.source.change_events.members import find_type
 from lakewriter.source.change_events.mongodb import DocumentPlan, is_of_documents, plan_documents
 from lakewriter.spec.change_events import ChangeEvents
 from lakewriter.spec.table_spec import TableSpec
 
-AnyEventPlan = DebeziumPlan | DocumentPlan | DmsPlan
+AnyEventPlan = DebeziumPlan | DocumentPlan | DmsPlan | HistoryPlan
 
 _TOMBSTONE = "null"
 """A line of JSON with nothing but this is the value of a Kafka message that has none."""
@@ -28,10 +29,15 @@ def plan_events(schema: pa.Schema, table: TableSpec, events: ChangeEvents) -> An
         return plan_dms(schema, events, table.id, table.order_by, table.primary_key)
     members = {field.name: field.type for field in schema}
     if is_of_documents(members) or is_of_documents(find_type(members, "payload")):
-        return plan_documents(schema, table, events)
+        documents = plan_documents(schema, table, events)
+        return documents if table.history_of is None else HistoryPlan(documents)
     columns = {column.name: read_noted_type(column) for column in table.read.learnt.columns}
     declared = (*table.primary_key, *table.columns)
-    plan = plan_debezium(schema, events, table.id, columns, declared, keeps_deleted=table.keep_deleted)
+    keeps_deleted = table.keep_deleted and table.history_of is None
+    plan = plan_debezium(schema, events, table.id, columns, declared, keeps_deleted=keeps_deleted)
+    if table.history_of is not None:
+        # No value is filled: each event says what it left out.
+        return HistoryPlan(replace(plan, whole=frozenset(name.lower() for name in table.primary_key)))
     return replace(plan, whole=table.whole_columns) if table.fills_unchanged else plan
 
 
