@@ -74,6 +74,7 @@ NAMED: list[tuple[str, str, list[str]]] = [
         [
             *("continuous.json", "state.json", "inputs/", "report.json", "report.html", "begin.json", "sync.json"),
             *("decision.json", "completion.json", "outcome.json", "record.json", "receipts/", "deleted/", "repeats/"),
+            *("decided/", "completed/"),
             *("failed/", "tables/", "runs/", "syncs/", "_writers/"),
         ],
     ),

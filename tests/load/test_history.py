@@ -6,6 +6,7 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
+from lakewriter.commit.iceberg import merge_rows
 from lakewriter.errors import LakeError
 from tests.load.refreshed import Refreshed
 from tests.load.test_change_events import Topic, change
@@ -49,6 +50,20 @@ def test_each_change_is_kept_once(tmp_path, aws, bucket, spark):
     users.undo("b").run()
     assert read(users, "users", "id", "at") == [(1, 11), (2, 10)]
     assert read(users, "users_history", "id", "at") == [(1, 10), (1, 11), (2, 10)]
+    assert users.differences() == []
+
+
+def test_changes_without_an_order(tmp_path, aws, bucket, monkeypatch):
+    """A null is an order of its own, the lowest; also where the rows of a load are divided."""
+    monkeypatch.setattr(merge_rows, "PART", 2)
+    users = make(tmp_path, aws, deleted=None)
+    users.load("a", **rows((1, None, False), (2, None, False), (3, 4, False), (4, 4, False), (5, 4, False)))
+    again = ((1, None, False), (2, 3, False), (3, None, False), (4, 4, False), (6, None, False), (5, 5, False))
+    users.load("b", **rows(*again))
+    assert read(users, "users", "id", "at") == [(1, None), (2, 3), (3, 4), (4, 4), (5, 5), (6, None)]
+    assert read(users, "users_history", "id", "at") == [
+        (1, None), (2, None), (2, 3), (3, None), (3, 4), (4, 4), (5, 4), (5, 5), (6, None),
+    ]  # fmt: skip
     assert users.differences() == []
 
 
@@ -201,3 +216,30 @@ def test_a_continuous_run(tmp_path, aws, bucket, spark):
         (4, 1, "a", False),
     ]
     assert set(second.ended[0].tables) == {"crm.users"}
+
+
+def test_files_of_dms(tmp_path, aws, bucket, spark):
+    """Rows of the full load have no order; a change of the key is in the history of both keys."""
+    read_files = {"format": "csv", "path": "dms", "options": {"header": "true"}}
+    envelope = {"type": "dms", "full_load": "LOAD*", "before": "BI_"}
+    events = {"read": read_files, "envelope": envelope, "order_by": ["seq"], "columns": {"id": "bigint"}}
+    topic = Topic(tmp_path, aws, spark, history=True, **events)
+    folder = tmp_path / "dms"
+    folder.mkdir()
+    header, stamp = "Op,id,name,seq,BI_id\n", "2026010510300012000000000000000012"
+    (folder / "LOAD00000001.csv").write_text(f"{header}I,1,Anne,,\nI,2,Bob,,\n", "utf-8")
+    changes = f"U,1,Anna,{stamp}3,1\nU,5,Bob,{stamp}5,2\nD,9,,{stamp}6,\n"
+    (folder / "20260105-103000120.csv").write_text(f"{header}{changes}", "utf-8")
+    # The second load reads all files again.
+    for job in ("a", "b"):
+        assert topic.users.run(job).status == "done"
+    assert topic.rows("id", "name") == [(1, "Anna"), (5, "Bob")]
+    found = read(topic.users, "users_history", "id", "name", "seq", "_deleted")
+    assert [(key, name, seq and str(seq)[-1], gone) for key, name, seq, gone in found] == [
+        (1, "Anna", "3", False),
+        (1, "Anne", None, False),
+        (2, None, "5", True),
+        (2, "Bob", None, False),
+        (5, "Bob", "5", False),
+        (9, None, "6", True),
+    ]

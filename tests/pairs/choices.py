@@ -48,6 +48,7 @@ VALUES: Final[dict[str, Any]] = {
     "deleted": "op = 'D'",
     "order_by": ["at"],
     "keep_deleted": True,
+    "history": True,
     "deleted_for": "1 day",
     "columns": {"n": "decimal(10,2)"},
     "nanoseconds": "truncate",

@@ -118,9 +118,9 @@ class PairedLake(UnderPrefix):
             csv.writer(file).writerows(rows)
         hidden.rename(folder / name)
 
-    def iceberg(self) -> Any:
+    def iceberg(self, number: int = 0) -> Any:
         settings = {"s3.endpoint": self.aws.url, "s3.region": "us-east-1", "client.region": "us-east-1"}
-        table = self.spec.tables[0]
+        table = self.spec.tables[number]
         return load_catalog("own", type="glue", **settings).load_table((table.schema_name, table.name))
 
     @property
@@ -140,7 +140,7 @@ class PairedLake(UnderPrefix):
     def files(self) -> list[str]:
         """The keys of the table's files that a reader reads."""
         spec = self.spec
-        (table,) = spec.tables
+        table = spec.tables[0]
         objects = self.aws.objects(BUCKET)
         ours = [
             key

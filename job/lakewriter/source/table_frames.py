@@ -21,7 +21,7 @@ from lakewriter.source.bad_rows import BAD, Marked, mark_schema
 from lakewriter.source.byte_checks import ByteCheck, plan_byte_check
 from lakewriter.source.change_events.connect_schemas import read_row_types
 from lakewriter.source.change_events.debezium import DebeziumPlan
-from lakewriter.source.change_events.history import HistoryPlan
+from lakewriter.source.change_events.every_event import HistoryPlan
 from lakewriter.source.change_events.unfolding import AnyEventPlan, plan_events, unfold_batch
 from lakewriter.source.column_names import load_by_case
 from lakewriter.source.databases.cursors import CursorCondition

@@ -211,8 +211,8 @@ class Spec(Model):
 
     def keep_tables(self, ids: Collection[str]) -> "Spec":
         """Return the pipeline with these tables, and those that are loaded together with them, alone."""
-        kept = self.add_groups(ids)
-        return self.model_copy(update={"tables": tuple(table for table in self.tables if table.id in kept)})
+        together = self.add_groups(ids)
+        return self.model_copy(update={"tables": tuple(table for table in self.tables if table.id in together)})
 
     def table_location(self, table: TableSpec) -> str:
         """Return the table's ``s3://`` URI, without a slash at its end."""

@@ -11,7 +11,7 @@ from lakewriter.naming import DELETED
 from lakewriter.source.bad_rows import BAD, FIELDS, FLOOR, SKIPPED, Marked, join_marks
 from lakewriter.source.change_events.debezium import DebeziumPlan, plan_debezium
 from lakewriter.source.change_events.dms import DmsPlan, plan_dms
-from lakewriter.source.change_events.history import HistoryPlan
+from lakewriter.source.change_events.every_event import HistoryPlan
 from lakewriter.source.change_events.members import find_type
 from lakewriter.source.change_events.mongodb import DocumentPlan, is_of_documents, plan_documents
 from lakewriter.spec.change_events import ChangeEvents
