@@ -258,6 +258,11 @@ MISTAKES = [
      "they take, or 'by: run' or 'by: command'."]),
     (S, "deployment:\n", "maintenance: {by: glue, expire_snapshots_days: 5}\ndeployment:\n", [
      "lake.yaml:11: maintenance.by: 'by' is 'glue'; expected 'optimizer_role', the role that its optimizers take."]),
+    (S, "deployment:\n", "maintenance: {expire_snapshots_days: 0.5, optimizer_role: nyc}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.expire_snapshots_days: 'expire_snapshots_days' is 0.5, and Glue's optimizers "
+     "expire snapshots by whole days; expected such a number, or no 'optimizer_role'."]),
+    (S, "deployment:\n", "maintenance: {expire_snapshots_days: 0.01}\ndeployment:\n", [
+     "lake.yaml:11: maintenance.expire_snapshots_days: 0.01: expected at least 0.05."]),
     (S, "deployment:\n", "maintenance: {by: glue, compact: true}\ndeployment:\n", [
      "lake.yaml:11: maintenance.compact: 'compact' is done by Glue's optimizers; expected 'optimizer_role', the role "
      "they take."]),

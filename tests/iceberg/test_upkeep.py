@@ -44,12 +44,14 @@ RETENTION = {
 }
 ORPHANS = {"orphanFileDeletionConfiguration": {"icebergConfiguration": {"orphanFileRetentionPeriodInDays": 31}}}
 TOLD = {"roleArn": ROLE, "enabled": True}
-EXPIRE = {"history.expire.max-snapshot-age-ms": "432000000", "history.expire.min-snapshots-to-keep": "2"}
+AGE = "history.expire.max-snapshot-age-ms"
+EXPIRE = {AGE: "432000000", "history.expire.min-snapshots-to-keep": "2"}
 
 CASES = [
     # maintenance, properties of the table, optimizers by type
     (ALL, EXPIRE, {"retention": TOLD | RETENTION, "compaction": TOLD, "orphan_file_deletion": TOLD | ORPHANS}),
     (Maintenance(expire_snapshots_days=5, keep_snapshots=2), EXPIRE, {}),
+    (Maintenance(expire_snapshots_days=0.25, keep_snapshots=2), EXPIRE | {AGE: "21600000"}, {}),
     (Maintenance(by="glue", compact=True, optimizer_role=ROLE), {}, {"compaction": TOLD}),
     (Maintenance(), {}, {}),
     (None, {}, {}),

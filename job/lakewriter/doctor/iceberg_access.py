@@ -1,5 +1,6 @@
 """Check that the Iceberg catalog admits the job, where its tables lie, and what it does with them by itself."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -137,11 +138,12 @@ class IcebergProbes:
     def _check_snapshots(self, name: str, action: IcebergAction, table: TableSpec, maintenance: Maintenance) -> Finding:
         """Compare how long Amazon S3 Tables keeps snapshots with what an undo and ``--as-of`` promise."""
         days = maintenance.expire_snapshots_days or self.spec.keep_loads_days
-        hours = TableService(self.clients, action, maintenance).find_snapshot_hours()
-        if hours is not None and hours < 24 * days:
+        hours, least = TableService(self.clients, action, maintenance).find_snapshot_hours(), math.ceil(24 * days)
+        ago = format_count(days, "day") if isinstance(days, int) else format_count(least, "hour")
+        if hours is not None and hours < least:
             return Finding(
                 name, "failed", f"Amazon S3 Tables keeps snapshots of {table.id} for {hours} hours, expected "
-                f"{24 * days} or more: a load of {format_count(days, 'day')} ago is to be undone, or read as of it.",
+                f"{least} or more: a load of {ago} ago is to be undone, or read as of it.",
                 SET_AGAIN, LoadGoneError.code,
             )  # fmt: skip
         keeps = "every snapshot" if hours is None else f"snapshots for {format_count(hours // 24, 'day')}"

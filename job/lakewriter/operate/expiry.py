@@ -21,7 +21,7 @@ from lakewriter.spec.table_spec import TableSpec
 class Expiry(Upkeep):
     """Expires the snapshots of one table that are older than ``days``, but for the last ``keep`` of each branch."""
 
-    def __init__(self, pipeline: Pipeline, table: TableSpec, days: int, keep: int) -> None:
+    def __init__(self, pipeline: Pipeline, table: TableSpec, days: float, keep: int) -> None:
         super().__init__(pipeline, table)
         self._days, self._keep = days, keep
 

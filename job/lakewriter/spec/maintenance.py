@@ -16,7 +16,7 @@ class Maintenance(Model):
 
     by: Literal["glue", "run", "command", "service"] = "command"
     every_seconds: int = 3600
-    expire_snapshots_days: int | None = None
+    expire_snapshots_days: int | float | None = None
     keep_snapshots: int = 1
     compact: bool = False
     delete_orphans_days: int | None = None

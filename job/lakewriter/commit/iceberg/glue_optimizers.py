@@ -32,7 +32,7 @@ def make_properties(maintenance: Maintenance) -> dict[str, str]:
     if maintenance.expire_snapshots_days is None:
         return {}
     days = maintenance.expire_snapshots_days
-    return {_MAX_AGE: str(days * _DAY), _MIN_KEPT: str(maintenance.keep_snapshots)}
+    return {_MAX_AGE: str(int(days * _DAY)), _MIN_KEPT: str(maintenance.keep_snapshots)}
 
 
 def make_configurations(maintenance: Maintenance) -> dict[str, dict[str, Any]]:
@@ -42,7 +42,7 @@ def make_configurations(maintenance: Maintenance) -> dict[str, dict[str, Any]]:
     made: dict[str, dict[str, Any]] = {}
     if maintenance.expire_snapshots_days is not None:
         retention = {
-            "snapshotRetentionPeriodInDays": maintenance.expire_snapshots_days,
+            "snapshotRetentionPeriodInDays": int(maintenance.expire_snapshots_days),
             "numberOfSnapshotsToRetain": maintenance.keep_snapshots,
             "cleanExpiredFiles": True,
         }

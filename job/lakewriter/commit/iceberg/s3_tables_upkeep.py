@@ -3,6 +3,7 @@
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-tables-maintenance.html
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
@@ -19,7 +20,7 @@ _ABSENT: Final = "NotFoundException"
 
 def make_snapshot_settings(maintenance: Maintenance) -> dict[str, dict[str, Any]]:
     """Make the configuration that is wanted, by its type; none where snapshots stay as the service keeps them."""
-    settings = {"maxSnapshotAgeHours": 24 * (maintenance.expire_snapshots_days or 0)}
+    settings = {"maxSnapshotAgeHours": math.ceil(24 * (maintenance.expire_snapshots_days or 0))}
     settings["minSnapshotsToKeep"] = maintenance.keep_snapshots
     return {_SNAPSHOTS: settings} if maintenance.expire_snapshots_days else {}
 

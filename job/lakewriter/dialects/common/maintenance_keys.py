@@ -25,10 +25,11 @@ class MaintenanceEntry(FileModel):
     every: Duration | None = None
     """With ``by: run``: the shortest time between two compactions and expiries of a table, such as ``30 minutes``. By
     default ``1 hour``."""
-    expire_snapshots_days: int | None = Field(None, ge=1, le=3650)
-    """Days that a snapshot is kept, as the table's property ``history.expire.max-snapshot-age-ms``. Time travel, and
-    the undo of a full refresh or a merge, go back no further; the last load can be undone in any case. Amazon S3 Tables
-    expires snapshots by itself, by default after ``keep_loads_days``."""
+    expire_snapshots_days: int | float | None = Field(None, ge=0.05, le=3650)
+    """Days that a snapshot is kept, such as ``5``, or ``0.25`` for 6 hours, as the table's property
+    ``history.expire.max-snapshot-age-ms``. Time travel, and the undo of a full refresh or a merge, go back no further;
+    the last load can be undone in any case. Amazon S3 Tables expires snapshots by itself, by default after
+    ``keep_loads_days``."""
     keep_snapshots: int = Field(1, ge=1, le=100_000)
     """The number of snapshots that are kept, however old: ``history.expire.min-snapshots-to-keep``."""
     compact: bool = False
@@ -61,6 +62,16 @@ class MaintenanceEntry(FileModel):
             raise ValueError(
                 f"'optimizer_role' has nothing to do; expected 'expire_snapshots_days'{compact} or "
                 "'delete_orphans_days'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _whole_days_in_glue(self) -> "MaintenanceEntry":
+        days = self.expire_snapshots_days
+        if days is not None and self.optimizer_role is not None and days != int(days):
+            raise ValueError(
+                f"'expire_snapshots_days' is {days}, and Glue's optimizers expire snapshots by whole days; expected "
+                "such a number, or no 'optimizer_role'"
             )
         return self
 
