@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import yaml
 
+from lakewriter.spec.change_events import CHANGE_ORDER
 from tests.interop import mariadb, postgresql
 from tests.interop.brokers import KAFKA, Topics, broker, jars_of
 from tests.interop.followed import FollowedLake
@@ -206,7 +207,7 @@ class Lake(FollowedLake):
         options: dict[str, Any] = {"kafka.bootstrap.servers": self._address, "subscribe": self._topic}
         options |= {"startingOffsets": "earliest", "maxOffsetsPerTrigger": "10000", "kafka.metadata.max.age.ms": "1000"}
         table: dict[str, Any] = {
-            "table": "orders", "mode": "merge", "primary_key": ["id"],
+            "table": "orders", "mode": "merge", "primary_key": ["id"], "history": True,
             "envelope": {"type": "debezium", "epoch": epoch},
             "read": {"format": "kafka", "options": options},
         }  # fmt: skip
@@ -245,6 +246,11 @@ class Lake(FollowedLake):
     def read(self, table: str = "orders") -> list[tuple[Any, ...]]:
         return sorted(choose(row) for row in self.load_table(table).scan().to_arrow().to_pylist())
 
+    def read_history(self) -> list[dict[str, Any]]:
+        """Return every change, the oldest first."""
+        rows = self.load_table("orders_history").scan().to_arrow().to_pylist()
+        return sorted(rows, key=lambda row: tuple(int(row[name]) for name in CHANGE_ORDER))
+
     def read_snapshots(self) -> Iterator[dict[int, tuple[Any, ...]]]:
         """Yield the rows of each snapshot by their keys, the oldest first."""
         table = self.load_table("orders")
@@ -268,9 +274,13 @@ def choose(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("id", "name", "amount", "at", "day", "share", "paid"))
 
 
-def list_versions(events: list[str]) -> dict[int, list[tuple[Any, ...] | None]]:
-    """Return what the database has had of each key, in order; None where it was deleted."""
-    changes = dict[int, list[tuple[tuple[int, ...], tuple[Any, ...] | None]]]()
+Changes = dict[tuple[int, tuple[int, ...]], tuple[Any, ...] | None]
+"""The row that each key has at each order; None where it is deleted."""
+
+
+def list_changes(events: list[str]) -> Changes:
+    """Return what the events bring, some of which come twice."""
+    changes: Changes = {}
     for event in (json.loads(text) for text in events):
         payload = event and event["payload"]
         if payload is None:
@@ -280,9 +290,40 @@ def list_versions(events: list[str]) -> dict[int, list[tuple[Any, ...] | None]]:
         if source["connector"] == "mysql":
             order = (int(source["file"].split(".")[1]), source["pos"], source["row"])
         else:
-            order = (0, source["ts_ms"]) if payload["op"] == "r" else (1, source["lsn"])
-        changes.setdefault(row["id"], []).append((order, make_row(row) if payload["after"] else None))
-    return {key: [row for _, row in sorted(of_key, key=lambda change: change[0])] for key, of_key in changes.items()}
+            order = (0, source["ts_ms"], 0) if payload["op"] == "r" else (1, source["lsn"], 0)
+        changes[row["id"], order] = make_row(row) if payload["after"] else None
+    return changes
+
+
+def list_versions(events: list[str]) -> dict[int, list[tuple[Any, ...] | None]]:
+    """Return what the database has had of each key, in order; None where it was deleted."""
+    versions = dict[int, list[tuple[Any, ...] | None]]()
+    for (key, _), row in sorted(list_changes(events).items(), key=lambda change: change[0]):
+        versions.setdefault(key, []).append(row)
+    return versions
+
+
+def require_history(history: list[dict[str, Any]], events: list[str]) -> None:
+    """Fail unless the history has each change of the events once."""
+    found: Changes = {}
+    for row in history:
+        order = tuple(int(row[name]) for name in CHANGE_ORDER[1:])
+        found[row["id"], order] = None if row["_deleted"] else choose(row)
+    assert len(found) == len(history), "a change is there twice"
+    assert found == list_changes(events)
+
+
+def find_current(history: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    """Return the newest row of each key after all changes, which are sorted."""
+    rows = dict[int, tuple[Any, ...]]()
+    for row in history:
+        if row["_change_op"] in ("t", "s"):
+            rows.clear()
+        elif row["_deleted"]:
+            rows.pop(row["id"], None)
+        else:
+            rows[row["id"]] = choose(row)
+    return sorted(rows.values())
 
 
 def make_row(row: dict[str, Any]) -> tuple[Any, ...]:

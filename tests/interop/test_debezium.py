@@ -17,7 +17,9 @@ from tests.interop.debezium import (
     MARIADB,
     POSTGRESQL,
     Database,
+    find_current,
     read_database,
+    require_history,
     require_progress,
     running,
     write_randomly,
@@ -90,6 +92,7 @@ def test_a_table_becomes_what_the_database_is(tmp_path, aws, bucket, monkeypatch
         snapshots = require_progress(lake.read_snapshots(), events)
         reads = sum('"snapshot":"incremental"' in event for event in events)
         sys.stdout.write(f"{len(events)} events, {reads} of incremental snapshots, in {snapshots} snapshots\n")
+        require_history(lake.read_history(), events)
         schema = lake.load_table("orders").schema()
         assert {name: str(schema.find_type(name)) for name in database.widened} == database.widened
         assert [str(schema.find_type(name)) for name in ("note", "remark")] == ["string", "string"]
@@ -113,6 +116,7 @@ def test_a_table_becomes_what_the_database_is(tmp_path, aws, bucket, monkeypatch
         write_randomly(database, server, rng, 200)
         lake.await_rows(read_database(database, server))
         lake.stop()
+        assert find_current(lake.read_history()) == read_database(database, server)
     command = [sys.executable, "-m", "lakewriter", "verify", str(tmp_path / "lake.yaml"), "--all"]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
 
