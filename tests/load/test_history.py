@@ -123,6 +123,26 @@ def test_events(tmp_path, aws, bucket, spark):
     assert topic.users.differences() == []
 
 
+def test_changes_of_the_whole_table_are_kept_once(tmp_path, aws, bucket, spark):
+    """Truncates and snapshots that are delivered again, and those of two source tables at one place."""
+    topic = Topic(tmp_path, aws, spark, history=True)
+    both = read_at(70, op="t"), read_at(70, op="t", table="guests")
+    topic.load("a", read_at(60, 1, "c"), *both)
+    topic.load("b", *both, read_at(71, 2, "c"))
+    topic.users.write(envelope={"type": "debezium", "epoch": 1})
+    snapshot = read_at(80, 3, snapshot="last"), read_at(80, 3, table="guests", snapshot="last")
+    topic.load("c", *snapshot)
+    topic.load("d", *snapshot, both[0])
+    history = read(topic.users, "users_history", "id", "_change_epoch", "_change_position", "_change_source")
+    users, guests = "shop.public.users", "shop.public.guests"
+    read_at_80 = 1767600000080
+    assert history == [
+        (None, 0, 70, guests), (None, 0, 70, users), (None, 1, 0, guests), (None, 1, 0, users), (None, 1, 70, users),
+        (1, 0, 60, users), (2, 0, 71, users), (3, 1, read_at_80, guests), (3, 1, read_at_80, users),
+    ]  # fmt: skip
+    assert topic.users.differences() == []
+
+
 def cut_off(users, work, after):
     """Work that AWS refuses everything after so many calls; False if it made fewer."""
     seen = []

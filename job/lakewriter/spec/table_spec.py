@@ -10,7 +10,7 @@ from pydantic import model_validator
 from lakewriter.naming import LATEST, QUARANTINE, cut, join_key
 from lakewriter.receipt import InferredType
 from lakewriter.spec.access import SecretText
-from lakewriter.spec.change_events import ChangeEvents
+from lakewriter.spec.change_events import CHANGE_SOURCE, ChangeEvents
 from lakewriter.spec.collection import Collection
 from lakewriter.spec.encodings import ParquetEncoding
 from lakewriter.spec.expectations import Condition, Expectation, Unique
@@ -341,11 +341,15 @@ class TableSpec(TableSource):
 
     @property
     def merge_key(self) -> tuple[str, ...]:
-        """The columns of which a merge keeps one row each: a history has a row of each key for each order."""
+        """The columns of which a merge keeps one row each: a history has a row of each key for each order.
+
+        Where events give the order, the rows without a key stand for the truncates and snapshots of one source table.
+        """
         if self.history_of is None:
             return self.primary_key
         keys = {name.lower() for name in self.primary_key}
-        return (*self.primary_key, *(name for name in self.order_by if name.lower() not in keys))
+        source = (CHANGE_SOURCE,) if self.envelope is not None and self.envelope.has_rows_inside else ()
+        return (*self.primary_key, *(name for name in (*self.order_by, *source) if name.lower() not in keys))
 
     @property
     def has_history(self) -> bool:

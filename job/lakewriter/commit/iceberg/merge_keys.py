@@ -56,9 +56,10 @@ class RowReader:
         self.orders = tuple(f"order{number}" for number in range(len(merge.order_by)))
         names = dict(zip((*self.keys, *self.orders), (*merge.keys, *merge.order_by), strict=True))
         orders = {name.lower() for name in merge.order_by}
-        named = zip(self.keys, merge.keys, strict=True)
-        self.required_keys = tuple(label for label, name in named if name.lower() not in orders)
-        """The keys without which a row is merged with none. A null is the lowest order."""
+        is_history = bool(orders) and orders <= {name.lower() for name in merge.keys}
+        self.required_keys = () if is_history else self.keys
+        """The keys without which a row is merged with none. Of a history, which has a row of each key for each order,
+        a null is a value: an order is null, or a row has no key, since it stands for a change of the whole table."""
         if merge.deleted is not None:
             names[DELETED] = merge.deleted
         self._ids = {label: schema.find_field(name, case_sensitive=False).field_id for label, name in names.items()}
