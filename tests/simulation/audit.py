@@ -219,6 +219,7 @@ class Auditor:
             book.undone |= new
         self.rows.judge_number(place, after["last_job"], (self._report(place, after["last_job"]) or {}).get("sync_id"))
         self._note_closing(place, after["last_job"])
+        self._judge_mate(place, after["last_job"])
         if place.quarantine:
             self.quarantines.committed(place, before, after)
         seen = self.readers.list_all()[place.state]
@@ -226,6 +227,19 @@ class Auditor:
             self.rows.judge_start(place, after["last_job"], before.get("cursor"), seen)
         # At this moment, since a full refresh that comes later would hide what this one has left.
         self.rows.judge(place, seen)
+
+    def _judge_mate(self, place: Place, job: str) -> None:
+        """What a table commits its history has too, or is bound to have; and the other way round."""
+        loaded = job.removeprefix("undo.")
+        for mate in self.places:
+            book, pending = self.books[mate.state], pending_of(self.bucket.objects, mate)
+            if mate.source != place.source or mate == place or book.lost is not None or loaded in book.given_up:
+                continue
+            is_there = self._is_done_in(mate, job)
+            if is_undo(job):
+                is_there = loaded in book.undone or loaded not in {own for own, _ in book.commits}
+            if not is_there and (pending.get("job_id") != job or pending["phase"] == "aborting"):
+                self.find(f"{place.pipeline}/{place.table}: {job} is committed, and not in {mate.table}")
 
     def _note_closing(self, place: Place, job: str) -> None:
         """Note how a load was closed by its report: the state's note has the phase in which a person met it."""
@@ -387,6 +401,7 @@ class Auditor:
         visible = self.readers.list_all()
         for place in self.places:
             self._judge_table(place, visible[place.state])
+            self._judge_history(place)
         self.quarantines.judge_uploads(self.swept | self.ever_spoiled, is_answered=is_answered)
         for key, body in self.strangers.items():
             if self.bucket.objects.get(key, Stored(b"", "", datetime.min, {})).body != body:
@@ -452,6 +467,18 @@ class Auditor:
             self.find(f"{name}: still pending: {content['pending']['job_id']} {content['pending']['phase']}")
         self._judge_reports(place, book)
         self.rows.judge(place, seen)
+
+    def _judge_history(self, place: Place) -> None:
+        """A table and its history have the same loads, but for those that people ended. A load whose undo was given up
+        in one of them alone is repeated in the other."""
+        books = [self.books[own.state] for own in self.places if own.source == place.source]
+        ended = {chain_of(job)[0] for book in books for job in book.given_up}
+        loads = [
+            {chain_of(job)[0] for job, _ in book.commits if not is_undo(job) and job not in book.undone} - ended
+            for book in books
+        ]
+        if place.history_of is not None and loads[0] != loads[-1]:
+            self.find(f"{place.source} has loads {sorted(loads[0])}, and its history {sorted(loads[-1])}")
 
     def _judge_reports(self, place: Place, book: Book) -> None:
         """Reports are those of the loads that are done, and say what is there."""

@@ -16,6 +16,8 @@ from tests.simulation.bucket import Stored
 CONTROL: Final = "_lakewriter"
 """The folder of control objects, wherever it lies."""
 QUARANTINE: Final = "__quarantine"
+FLOOR: Final = 0
+"""The reading of rows of a history that stand for a floor: they have the place of their order alone."""
 GRADE: Final = "grade"
 """The column that checks keep rows out by: 0 in those that fit from the beginning."""
 LOAD: Final = "lakewriter-load"
@@ -26,7 +28,8 @@ LOAD: Final = "lakewriter-load"
 class MergeRule:
     """How the rows of a merged table take each other's place; deleted ones that are not kept keep older rows out for
     ``deleted_seconds``. With ``is_stream`` syncs bring them: of the same order the row that comes later stays.
-    With ``has_floors`` truncates and the ends of snapshots take older rows of all keys out."""
+    With ``has_floors`` truncates and the ends of snapshots take older rows of all keys out. A table that ``is_history``
+    has a row of each key for each order, and one for each floor."""
 
     order_by: tuple[str, ...]
     has_deletes: bool
@@ -34,6 +37,7 @@ class MergeRule:
     deleted_seconds: float
     is_stream: bool = False
     has_floors: bool = False
+    is_history: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,8 @@ class Place:
     """One table of one pipeline; one that ``overwrites`` is to hold the last load alone, one that ``goes_on`` each row
     once. One that ``refreshes`` holds it at any moment; one that ``is_synced`` is brought by a connector. One that
     ``has_cursor`` is read from there on; of one that ``has_new_files`` each load reads the files that no other has. The
-    folder of its ``quarantine`` is blank without one."""
+    folder of its ``quarantine`` is blank without one. Its changes are those of the table ``history_of``, where there
+    is one."""
 
     pipeline: str
     root: str
@@ -60,6 +65,12 @@ class Place:
     quarantine: str = ""
     in_glue: bool = False
     merges: MergeRule | None = None
+    history_of: str | None = None
+
+    @property
+    def source(self) -> str:
+        """The name of what it is read from."""
+        return f"{self.pipeline}/{self.history_of or self.table}"
 
     @property
     def latest(self) -> str:
@@ -170,9 +181,31 @@ def ended_together(objects: Mapping[str, Stored], place: Place, *states: Mapping
 
 @lru_cache(maxsize=4096)
 def rows_of(body: bytes) -> tuple[tuple[int, int], ...]:
-    """Number and reading of every row in a Parquet file."""
+    """Number and reading of every row in a Parquet file; for a floor the number of its order, and ``FLOOR``."""
     table = pq.ParquetFile(io.BytesIO(body)).read(["id", "nonce"], use_threads=False)
-    return tuple(zip(table.column("id").to_pylist(), table.column("nonce").to_pylist(), strict=True))
+    rows = list(zip(table.column("id").to_pylist(), table.column("nonce").to_pylist(), strict=True))
+    if table.column("nonce").null_count:
+        orders = pq.ParquetFile(io.BytesIO(body)).read([f"_change_{name}" for name in ("epoch", "log", "position")])
+        for place, order in enumerate(orders.to_pylist()):
+            if rows[place][1] is None:
+                rows[place] = (number_floor([int(part) for part in order.values()]), FLOOR)
+    return tuple(rows)
+
+
+def number_floor(order: Sequence[int]) -> int:
+    """Return a number for the order of a floor, which is as much as is known of it."""
+    epoch, log, position = order[:3]
+    return -1 - (2 * epoch + log) * 1_000_000 - position
+
+
+@lru_cache(maxsize=4096)
+def flags_of(body: bytes) -> dict[tuple[int, int], bool]:
+    """Return whether each row in a Parquet file is flagged as deleted, by its number and reading; none without a
+    flag."""
+    if "_deleted" not in pq.ParquetFile(io.BytesIO(body)).schema_arrow.names:
+        return {}
+    flags = pq.ParquetFile(io.BytesIO(body)).read(["_deleted"], use_threads=False).column("_deleted").to_pylist()
+    return dict(zip(rows_of(body), flags, strict=True))
 
 
 @lru_cache(maxsize=4096)

@@ -92,7 +92,7 @@ class Calm:
             self._adopt(lake)
         for stream in history.rng.sample(streams, len(streams)):
             self._catch_up_one(lake, stream)
-        for table in lake.spec.tables:
+        for table in lake.spec.named_tables:
             if all(stream.is_lost for stream in streams if stream.table.id == table.id):
                 history.auditor.find(f"no copy of the checkpoint is the table's: {table.id}")
 
@@ -112,7 +112,7 @@ class Calm:
     def _adopt(self, lake: Lake) -> None:
         self.history.alone(partial(self.history.hands.adopt, lake), lake)
         streams = self.history.streams[lake.pipeline]
-        for table in lake.spec.tables:
+        for table in lake.spec.named_tables:
             next(stream for stream in streams if stream.table.id == table.id).is_lost = False
 
     def finish(self, lake: Lake, job: str) -> None:

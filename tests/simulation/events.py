@@ -58,7 +58,7 @@ class Events:
 
     def open(self, session: Session, table: TableSpec, ids: tuple[int, ...], *, single: bool) -> Feed:
         """Open the events of these numbers."""
-        name, sources = f"{session.pipeline}/{table.id}", session.sources
+        name, sources = f"{session.pipeline}/{table.history_of or table.id}", session.sources
         reading = sources.read(session.pipeline, table.id, session.job, session.process, ids)
         events, partitions = self.list(name, max(ids, default=-1) + 1), 1 if single else sources.rng.choice([1, 1, 2])
         if table.envelope is not None:
@@ -144,7 +144,9 @@ class ChangeFeed(Feed):
         super().__init__(reading, partitions, session)
         assert table.envelope is not None
         self.events, self._is_clustered = events, bool(table.partition_by)
-        self._plan, self._takes_floors = plan_events(_EVENTS, table, table.envelope), not table.keep_deleted
+        self._is_history = table.history_of is not None
+        self._plan = plan_events(_EVENTS, table, table.envelope)
+        self._takes_floors = self._is_history or not table.keep_deleted
         # An event may be two rows, or a mark beside one.
         self.counts = None
         self.schema = pa.schema([*unfold_batch(self._plan, _mark([])).schema][:-1])
@@ -155,7 +157,14 @@ class ChangeFeed(Feed):
         if self._is_clustered:
             ids.sort(key=lambda number: (self.events[number].region, number))
         if ids:
-            yield unfold_batch(self._plan, _mark([self._make_event(number) for number in ids]))
+            rows = unfold_batch(self._plan, _mark([self._make_event(number) for number in ids]))
+            if self._is_history and self._is_clustered:
+                # Rows that stand for floors have no region.
+                regions = rows["region"].to_pylist()
+                rows = rows.take(
+                    sorted(range(len(regions)), key=lambda place: -1 if regions[place] is None else regions[place])
+                )
+            yield rows
 
     def _make_event(self, number: int) -> dict[str, Any]:
         event = self.events[number]

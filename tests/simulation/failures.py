@@ -127,7 +127,7 @@ class Failures:
     def _refuse(self, lake: Lake, job: str, table: str) -> None:
         # After a table that fails, the others do not begin where the file says so; a state is for all streams.
         is_alone = table and lake.spec.on_failure == "continue" and lake.kind != "connector"
-        tables = [table] if is_alone else [own.id for own in lake.spec.tables]
+        tables = lake.spec.add_groups({table}) if is_alone else [own.id for own in lake.spec.tables]
         self.refused.update((lake.pipeline, job, own) for own in tables)
 
     def is_done(self, lake: Lake, job: str) -> bool:

@@ -123,7 +123,7 @@ class History:
             self.world.engine = ForeignEngine(seed, self.bucket, self.catalog, self.sources, merged)
             self.auditor.merged.engine = self.world.engine
         self.streams = {
-            lake.pipeline: [Stream(lake.narrow(own), self.sources) for own in lake.spec.tables]
+            lake.pipeline: [Stream(lake.narrow(own), self.sources) for own in lake.spec.named_tables]
             for lake in self.lakes
             if lake.is_streamed
         }
@@ -231,7 +231,7 @@ class History:
 
     def _narrowed(self, lake: Lake) -> Lake:
         """The pipeline with one of its tables only, sometimes."""
-        tables = lake.spec.tables
+        tables = lake.spec.named_tables
         if not self.is_narrow or lake.kind == "connector" or len(tables) == 1 or self.rng.random() < 0.4:
             return lake
         return lake.narrow(self.rng.choice(tables))
@@ -346,12 +346,15 @@ class History:
     def _in_epoch(self, lake: Lake, suffix: str = "") -> Lake:
         """The pipeline with the epoch that a person gave its change events when the last snapshot was begun; some
         processes have the file of before."""
-        tables = []
+        tables, epochs = [], dict[str, int]()
         for table in lake.spec.tables:
             if table.envelope is not None:
-                name, is_late = f"{lake.pipeline}/{table.id}", self.epochs.random() < 0.2
-                epoch = self.sources.events.find_epoch(name, self.sources.rows.get(f"{name}{suffix}", 0) + 1)
-                events = table.envelope.model_copy(update={"epoch": max(0, epoch - is_late)})
+                name = f"{lake.pipeline}/{table.history_of or table.id}"
+                if name not in epochs:
+                    is_late = self.epochs.random() < 0.2
+                    epoch = self.sources.events.find_epoch(name, self.sources.rows.get(f"{name}{suffix}", 0) + 1)
+                    epochs[name] = max(0, epoch - is_late)
+                events = table.envelope.model_copy(update={"epoch": epochs[name]})
                 table = table.model_copy(update={"envelope": events})
             tables.append(table)
         return replace(lake, spec=lake.spec.model_copy(update={"tables": tuple(tables)}))

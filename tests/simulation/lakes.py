@@ -103,12 +103,12 @@ class Lake:
     @property
     def is_streamed(self) -> bool:
         """Whether a continuous run loads its tables."""
-        return self.kind == "batches" or (self.kind == "merged" and self.spec.checkpoint is not None)
+        return self.kind == "batches" or (self.kind in {"merged", "history"} and self.spec.checkpoint is not None)
 
     @property
     def is_merged(self) -> bool:
         """Whether its tables are merged by key."""
-        return self.kind in {"merged", "deduped"}
+        return self.kind in {"merged", "deduped", "history"}
 
     def put_on(self, endpoint: str) -> "Lake":
         """The pipeline in a store that is not Amazon's."""
@@ -116,8 +116,8 @@ class Lake:
         return replace(self, spec=self.spec.model_copy(update={"access": access}))
 
     def narrow(self, table: TableSpec) -> "Lake":
-        """The pipeline with one table alone."""
-        return replace(self, spec=self.spec.model_copy(update={"tables": (table,)}))
+        """The pipeline with one table alone, and its history."""
+        return replace(self, spec=self.spec.keep_tables({table.id}))
 
 
 @lru_cache(maxsize=1024)
@@ -165,11 +165,11 @@ def draw(rng: random.Random, kinds: tuple[str, ...]) -> list[Lake]:
     make = {
         "files": _files, "glue": _glue, "iceberg": _iceberg, "airbyte": _airbyte, "estuary": _estuary,
         "batches": _batches, "messages": _messages, "refresh": _refresh, "quarantine": _quarantine,
-        "connector": _connector, "merged": _merged, "deduped": _deduped,
+        "connector": _connector, "merged": _merged, "deduped": _deduped, "history": _history,
     }[kind]  # fmt: skip
     state = rng.getrandbits(64)
     # Counted keys, and a table that is refreshed, are one pipeline's alone.
-    apart = rng.random() < 0.5 or kind in {"estuary", "batches", "refresh", "merged", "deduped"}
+    apart = rng.random() < 0.5 or kind in {"estuary", "batches", "refresh", "merged", "deduped", "history"}
     # The same draw for both: they differ in their names alone, and where they lie apart, in their places.
     lakes = [make(random.Random(state), name, f"/{name}" if apart and len(names) > 1 else "") for name in names]
     naming = random.Random(f"table names of {state}")
@@ -312,6 +312,18 @@ def _merged(rng: random.Random, pipeline: str, place: str) -> Lake:
         orders["read"] = orders["read"] | {"columns": CHANGES} if "envelope" in orders else orders["read"]
         return make_lake("merged", pipeline, destination, [orders], checkpoint="checkpoint", **version)
     return make_lake("merged", pipeline, destination, [orders], **version)
+
+
+def _history(rng: random.Random, pipeline: str, place: str) -> Lake:
+    """Make a pipeline with a merged table that has a history."""
+    content = json.loads(_merged(rng, pipeline, place).text)
+    (table,) = content["tables"]
+    table["history"] = True
+    if "envelope" in table:
+        # A table that keeps what is deleted refuses truncates, and its history does not.
+        table.pop("keep_deleted", None)
+    text = json.dumps(content)
+    return Lake("history", read_lake(text), text)
 
 
 def _choose_version(rng: random.Random) -> dict[str, int]:

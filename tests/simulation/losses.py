@@ -53,8 +53,11 @@ class Losses:
 
     def _lose_intents(self, lake: Lake) -> bool:
         """Whether one was deleted."""
-        history, is_any = self.history, False
-        for table in lake.spec.tables:
+        history, is_any, tables = self.history, False, lake.spec.tables
+        if lake.kind == "history" and self._intents.random() < 0.5:
+            # That of a table or of its history alone.
+            tables = (self._intents.choice(tables),)
+        for table in tables:
             place = self._find_place(lake, table)
             pending = pending_of(history.bucket.objects, place)
             key = f"{place.root}/loads/{pending.get('job_id')}/{pending.get('attempt')}/tables/{place.table}.json"

@@ -148,6 +148,18 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="merged",
         held_by="tests/load/test_compacted.py -k test_loads_of_a_compacted_table_are_undone",
     ),
+    "bound-as-a-pair": Mutation(
+        "a table and its history are bound together",
+        "groups = dict[str, _Group]()",
+        kinds="history",
+        held_by="tests/load/test_history.py -k test_both_have_a_load_or_neither",
+    ),
+    "changes-of-the-whole-table": Mutation(
+        "a history keeps a truncate that comes again once",
+        "self.required_keys = self.keys[:1]",
+        kinds="history",
+        held_by="tests/load/test_history.py -k test_changes_of_the_whole_table_are_kept_once",
+    ),
     "later-record-stays": Mutation(
         "of a stream's records with the same order that of the later sync stays",
         "wins_ties=table.between is not None",

@@ -6,7 +6,20 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tests.simulation.books import LOAD, Book, MergeRule, Place, is_compaction, is_control, is_undo, parsed, rows_of
+from tests.simulation.books import (
+    FLOOR,
+    LOAD,
+    Book,
+    MergeRule,
+    Place,
+    flags_of,
+    is_compaction,
+    is_control,
+    is_undo,
+    number_floor,
+    parsed,
+    rows_of,
+)
 from tests.simulation.bucket import Bucket, Stored
 from tests.simulation.events import Event, make_stream_order
 from tests.simulation.foreign_engine import ForeignEngine
@@ -16,6 +29,10 @@ from tests.simulation.source import Generation, Sources
 
 MADE: Final = ("/deletes-", "/moved-", "/metadata/")
 """In the keys of what a load writes when it is committed: none of it has rows that its own files have not."""
+
+
+_Key = int | tuple[int, ...]
+"""That of a row; of a history with its order."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +50,8 @@ class _Content:
     """The rows of a table by their key, and the keys that were deleted, with the time until which each keeps older rows
     out; ``counts`` are how many rows of each reading were merged."""
 
-    rows: dict[int, list[_Row]] = field(default_factory=dict)
-    deleted: dict[int, tuple[_Row, datetime]] = field(default_factory=dict)
+    rows: dict[_Key, list[_Row]] = field(default_factory=dict)
+    deleted: dict[_Key, tuple[_Row, datetime]] = field(default_factory=dict)
     live: tuple[int, ...] = ()
     """The generations of the loads that the rows are of, where syncs bring them."""
     counts: Counter[int] = field(default_factory=Counter)
@@ -54,7 +71,7 @@ class _Content:
     def drop_below(self, floors: Collection[tuple[int, ...]], stays: Callable[[_Row], bool]) -> None:
         """Drop the rows that are older than one of the floors, but for those that stay."""
         self.rows = {
-            key: [row for row in rows if stays(row) or all(row.order >= floor for floor in floors)]
+            key: [row for row in rows if all(row.order >= floor for floor in floors) or stays(row)]
             for key, rows in self.rows.items()
         }
 
@@ -88,12 +105,13 @@ class MergedAuditor:
             summary, load = snapshot["summary"], snapshot["summary"].get("lakewriter.load")
             for key, at, row in self.engine.rows.get(snapshot["snapshot-id"], ()) if self.engine else ():
                 order = _make_order(rule, {"at": at, "id": row[1]})
-                content.rows.setdefault(key, []).append(_Row(order, 1, row))
+                content.rows.setdefault(_make_key(rule, key, order), []).append(_Row(order, 1, row))
             if load is not None and (undone := summary.get("lakewriter.undoes")) in jobs:
                 # The table's first load leaves with its files; behind others the snapshot before it is shown again.
                 jobs.remove(undone)
                 left = {
-                    key: [row for row in rows if self._find_job(row) != undone] for key, rows in content.rows.items()
+                    key: [row for row in rows if row.row[0] != FLOOR and self._find_job(row) != undone]
+                    for key, rows in content.rows.items()
                 }
                 content = replace(before[undone], rows=left)
             elif load is not None and undone is None and summary["operation"] != "replace":
@@ -112,6 +130,19 @@ class MergedAuditor:
                 f"{sorted((expected - seen).items())}"
             )
         self._judge_jobs(name, place, jobs)
+        if rule.is_history:
+            self._judge_flags(place)
+
+    def _judge_flags(self, place: Place) -> None:
+        """Each row says whether its change deletes; what stands for a floor deletes."""
+        for key, stored in self.bucket.objects.items():
+            if not key.startswith(f"{place.path}/") or not stored.body.startswith(b"PAR1"):
+                continue
+            for (number, nonce), flag in flags_of(stored.body).items():
+                if nonce != FLOOR and not self.sources.readings[nonce].job:
+                    continue
+                if flag != (nonce == FLOOR or self.sources.events.list(place.source, number + 1)[number].is_delete):
+                    self.find(f"{place.source}: the row of change {number} is flagged {flag} in {key}")
 
     def judge_compaction(
         self, place: Place, before: Mapping[str, Any], after: Mapping[str, Any], seen: Counter[tuple[int, int]]
@@ -161,23 +192,26 @@ class MergedAuditor:
         if replaces and not readings:
             # The source has no rows in this generation.
             return
-        if not readings and (nonce := self._find_truncating(place, load)) is not None:
+        floors_there = readings.pop(FLOOR, [])
+        if not readings and (nonce := self._find_truncating(place, load, floors_there)) is not None:
             readings = {nonce: []}
         if len(readings) != 1:
             self.find(f"{name}: load {load} has rows of readings {sorted(readings)}")
             return
         ((nonce, numbers),) = readings.items()
         numbers.sort()
-        brought = self._list_floors(name, rule, nonce)
+        brought = self._list_floors(place.source, rule, nonce) if not rule.is_history else {}
         is_part = generation is not None and not replaces
         # How far a part has read that was ended without its intent is not known: the sync begins behind those before.
         job = load.split("/")[1].partition(".s")[0]
         if any(blind.partition(".s")[0] == job for blind in self.books[place.state].blind) and 0 in numbers:
             content.counts[nonce] = 0
-        self._judge_numbers(name, load, content, nonce, numbers, self._list_rows(name, rule, nonce), is_part=is_part)
+        self._judge_numbers(
+            name, load, content, nonce, numbers, self._list_rows(place.source, rule, nonce), is_part=is_part
+        )
         started = self._find_start(place, load)
         lasting = [(floor, until) for floor, until in content.floors if until > started]
-        by_key = self._read_events(name, rule, nonce, numbers)
+        by_key = self._read_events(place.source, rule, nonce, numbers)
         content.drop_below(brought.values(), self._is_foreign)
         floors = [*brought.values(), *(floor for floor, _ in lasting)]
         by_key = {key: [row for row in rows if all(row.order >= one for one in floors)] for key, rows in by_key.items()}
@@ -217,9 +251,9 @@ class MergedAuditor:
                 floors[number] = (epoch, 0, 0, 0)
         return floors
 
-    def _find_truncating(self, place: Place, load: str) -> int | None:
-        """Find the reading of a load without files, all of whose events are truncates, by the epoch of its intent's
-        floors."""
+    def _find_truncating(self, place: Place, load: str, there: Collection[int]) -> int | None:
+        """Find the reading of a load all of whose events are truncates: by the epoch of its intent's floors, or in a
+        history by the numbers of the floors that are ``there``."""
         _, job, attempt = load.split("/")
         stored = self.bucket.objects.get(f"{place.root}/loads/{job}/{attempt}/tables/{place.table}.json")
         floors = (parsed(stored).get("merge") or {}).get("floors", ()) if stored is not None else ()
@@ -230,20 +264,30 @@ class MergedAuditor:
             if (reading.pipeline, reading.table, reading.job) == (place.pipeline, place.table, job)
             and (not epochs or self.sources.epochs.get(reading.nonce) in epochs)
         ]
+        if place.merges is not None and place.merges.is_history:
+            readings = [nonce for nonce in readings if self._number_floors(place, nonce) == set(there)]
         return readings[-1] if place.merges is not None and place.merges.has_floors and readings else None
 
-    def _read_events(self, name: str, rule: MergeRule, nonce: int, numbers: list[int]) -> dict[int, list[_Row]]:
-        """Return a load's rows by key; of those with the same order the last one, which a stream's stays before the
-        table's, too."""
+    def _number_floors(self, place: Place, nonce: int) -> set[int]:
+        assert place.merges is not None
+        return {number_floor(floor) for floor in self._list_floors(place.source, place.merges, nonce).values()}
+
+    def _read_events(self, name: str, rule: MergeRule, nonce: int, numbers: list[int]) -> dict[_Key, list[_Row]]:
+        """Return a load's rows by key, a history's with those of its floors; of rows with the same order the last one,
+        which a stream's stays before the table's, too."""
         events, by_key = (
             self.sources.events.list(name, max(numbers, default=-1) + 1),
-            dict[int, dict[tuple[int, ...], _Row]](),
+            dict[_Key, dict[tuple[int, ...], _Row]](),
         )
         for number in numbers:
             event, is_delete = events[number], rule.has_deletes and events[number].is_delete
             said = make_stream_order(event, number) if rule.is_stream else self._order(event, number, nonce)
             order, weight = _make_order(rule, said), 5 * rule.is_stream + 2 * is_delete
-            by_key.setdefault(event.key, {})[order] = _Row(order, weight, (nonce, number), is_delete)
+            by_key.setdefault(_make_key(rule, event.key, order), {})[order] = _Row(
+                order, weight, (nonce, number), is_delete
+            )
+        for floor in self._list_floors(name, rule, nonce).values() if rule.is_history else ():
+            by_key[floor] = {floor: _Row(floor, 2, (FLOOR, number_floor(floor)), is_delete=True)}
         return {key: list(rows.values()) for key, rows in by_key.items()}
 
     def _order(self, event: Event, number: int, nonce: int) -> Mapping[str, int | None]:
@@ -314,6 +358,11 @@ class MergedAuditor:
         for job in parts.keys() - set(jobs) - book.undone - book.given_up:
             if self._find_readings(place, f"{place.pipeline}/{job}/{parts[job]}"):
                 self.find(f"{name}: load {job} is done and not merged")
+
+
+def _make_key(rule: MergeRule, key: int, order: tuple[int, ...]) -> _Key:
+    """Return the key of which a table keeps one row."""
+    return (key, *order) if rule.is_history else key
 
 
 def _make_order(rule: MergeRule, said: Mapping[str, int | None]) -> tuple[int, ...]:

@@ -30,6 +30,7 @@ def places_of(lake: Lake) -> list[Place]:
                 quarantine=table.quarantine or "",
                 in_glue=spec.in_glue,
                 merges=_find_rule(table),
+                history_of=table.history_of,
             )
         )
     return found
@@ -41,6 +42,13 @@ def _find_rule(table: TableSpec) -> MergeRule | None:
     has_deletes = table.marks_deleted
     seconds = table.deleted_seconds if has_deletes and not table.keep_deleted else 0.0
     order_by = ("lsn",) if table.stream is not None and table.stream.log is not None else table.order_by
-    has_floors = table.envelope is not None and not table.keep_deleted
-    is_stream = table.stream is not None
-    return MergeRule(order_by, has_deletes, table.keep_deleted, seconds, is_stream=is_stream, has_floors=has_floors)
+    is_history = table.history_of is not None
+    return MergeRule(
+        order_by,
+        has_deletes,
+        table.keep_deleted,
+        seconds,
+        is_stream=table.stream is not None,
+        has_floors=table.envelope is not None and (is_history or not table.keep_deleted),
+        is_history=is_history,
+    )

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from tests.simulation.books import QUARANTINE, Place, is_control, kept_rows_of, parsed, rows_of
+from tests.simulation.books import FLOOR, QUARANTINE, Place, is_control, kept_rows_of, parsed, rows_of
 from tests.simulation.bucket import Bucket
 from tests.simulation.glue import Catalog
 from tests.simulation.iceberg import current_deletes, current_files
@@ -36,8 +36,11 @@ class Readers:
             if f"{QUARANTINE}/" in key or "/deletes-" in key:
                 continue
             for position, (row_id, nonce) in enumerate(rows_of(stored.body)):
-                reading = self.sources.readings[nonce]
-                place = by_table[reading.pipeline, reading.table]
+                if nonce == FLOOR:
+                    place = next(own for own in self.places if key.startswith(f"{own.path}/"))
+                else:
+                    reading = self.sources.readings[nonce]
+                    place = by_table[reading.pipeline, reading.table]
                 if place.catalog == "iceberg":
                     is_seen = key in listed[place.names] and position not in deleted[place.names].get(key, ())
                 else:

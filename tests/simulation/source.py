@@ -191,7 +191,7 @@ def open_feed(request: RowsRequest) -> Feed:
         if found is None:
             raise AssertionError(f"the simulation cannot read {condition!r}")
         first = int(found[1]) + 1
-    place = f"{session.pipeline}/{table.id}"
+    place = f"{session.pipeline}/{table.history_of or table.id}"
     count = session.sources.grow(place)
     if table.quarantine is not None:
         marked: Feed = session.sources.marks.open(session, table, first, count, single=single)

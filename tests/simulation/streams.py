@@ -23,7 +23,7 @@ Load = Callable[[str, MicroBatch], RunReport | None]
 @dataclass
 class Stream:
     """Spark's side of one table: ``planned`` is its log of offsets, written once each, ``noted`` that of the batches
-    that ended. The ``lake`` has that table alone."""
+    that ended. The ``lake`` has that table alone, and its history."""
 
     lake: Lake
     sources: Sources
@@ -46,12 +46,12 @@ class Stream:
     @property
     def table(self) -> TableSpec:
         """The table that its batches are loaded into."""
-        (table,) = self.lake.spec.tables
+        (table,) = self.lake.spec.named_tables
         return table
 
     def go(self, clients: SimulatedClients, batches: int, process: str, load: Load) -> None:
         """A process of so many batches, or until one fails."""
-        table = self.table
+        table, beside = self.table, frozenset(own.id for own in self.lake.spec.tables if own.history_of is not None)
         keys = ControlKeys(self.lake.spec.access.prefix, self.lake.pipeline)
         since = Control(S3Store(clients), keys, table.id).state.read().batch
         for _ in range(batches):
@@ -60,9 +60,10 @@ class Stream:
             offsets = hashlib.sha256(f"{number} {first} {last}".encode()).hexdigest()
             batch = Batch("q1", number, offsets)
             opener: Any = self._opener(batch, process, tuple(range(first, last)))
-            report = load(batch.job_id, MicroBatch(batch, since, opener))
+            report = load(batch.job_id, MicroBatch(batch, since, opener, beside=beside))
             if report is None or any(result.code for result in report.tables):
-                self.is_lost = report is not None and report.tables[0].code == "CHECKPOINT_LOST"
+                codes = {result.code for result in report.tables} if report is not None else set()
+                self.is_lost = "CHECKPOINT_LOST" in codes
                 return
             self.noted = max(self.noted, number + 1)
 
@@ -84,7 +85,7 @@ class Stream:
 
     def _opener(self, batch: Batch, process: str, ids: tuple[int, ...]) -> Callable[[RowsRequest], Feed]:
         def opener(request: RowsRequest) -> Feed:
-            table, session = request.table, cast("Session", request.spark)
+            table, session = request.table, cast("Session", request.spark())
             if table.mode is Mode.MERGE:
                 events: Feed = self.sources.events.open(session, table, self._compact(ids), single=request.single)
                 return events

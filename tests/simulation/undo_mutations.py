@@ -15,10 +15,16 @@ UNDO_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "undo-binds-first": Mutation(
         "nothing is deleted before the undo is bound",
         (
-            "[control.store.delete(each.key, each.etag) for each in plan.removes]\n"
-            "attempts.bind(control, attempt, plan.make_intent(attempt, began), began, open_clients)"
+            "[member.control.store.delete(each.key, each.etag) for plan in plans for each in plan.removes]\n"
+            "attempts.bind(member.control, attempt, member.intent, member.began, open_clients)"
         ),
         kinds="files,glue,airbyte,estuary",
+    ),
+    "undone-as-a-pair": Mutation(
+        "a load is undone in a table and in its history, or in neither",
+        "together = None",
+        kinds="history",
+        held_by="tests/load/test_history.py -k test_both_are_undone_or_neither",
     ),
     "undo-cursor": Mutation(
         "the cursor goes back with the load that moved it",

@@ -179,15 +179,16 @@ class Undo:
                 if state is not None
             ]
             plans = [self._plan_again(table, undoing, state) for table, undoing, state in due]
+            # Rule undone-as-a-pair
             together = group if len(due) > 1 else None
             prepared = [
                 PreparedTable(table.control, plan.make_intent(attempt, state, together), state)
                 for (table, _, state), plan in zip(due, plans, strict=True)
             ]
-            # Rule undo-binds-first
             if together is not None:
                 bind_together(attempt, prepared, Decision(bound=True), open_clients)
             for member in prepared if together is None else ():
+                # Rule undo-binds-first
                 attempts.bind(member.control, attempt, member.intent, member.began, open_clients)
         except BaseException:
             for control in controls:

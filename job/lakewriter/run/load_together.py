@@ -73,6 +73,7 @@ def load_groups(load: Load, tables: Sequence[TableSpec]) -> tuple[Outcome, ...]:
     for table in tables:
         members.setdefault(table.group or table.id, []).append(table)
     why = "a table and its history are loaded together"
+    # Rule bound-as-a-pair
     groups = {
         name: _Group(load, of_group, Decision(bound=True), name, why=why)
         for name, of_group in members.items()

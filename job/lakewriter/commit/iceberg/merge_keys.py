@@ -57,6 +57,7 @@ class RowReader:
         names = dict(zip((*self.keys, *self.orders), (*merge.keys, *merge.order_by), strict=True))
         orders = {name.lower() for name in merge.order_by}
         is_history = bool(orders) and orders <= {name.lower() for name in merge.keys}
+        # Rule changes-of-the-whole-table
         self.required_keys = () if is_history else self.keys
         """The keys without which a row is merged with none. Of a history, which has a row of each key for each order,
         a null is a value: an order is null, or a row has no key, since it stands for a change of the whole table."""
