@@ -229,7 +229,8 @@ class Auditor:
         self.rows.judge(place, seen)
 
     def _judge_mate(self, place: Place, job: str) -> None:
-        """What a table commits its history has too, or is bound to have; and the other way round."""
+        """What a table commits its history has too, or is bound to have; and the other way round. A load whose intent
+        is lost in one of them, once the files of both are complete, ends there, and is loaded there again."""
         loaded = job.removeprefix("undo.")
         for mate in self.places:
             book, pending = self.books[mate.state], pending_of(self.bucket.objects, mate)
@@ -238,6 +239,7 @@ class Auditor:
             is_there = self._is_done_in(mate, job)
             if is_undo(job):
                 is_there = loaded in book.undone or loaded not in {own for own, _ in book.commits}
+            is_there |= any(key.startswith(f"{mate.root}/loads/{job}/") for key in self.lost_intents)
             if not is_there and (pending.get("job_id") != job or pending["phase"] == "aborting"):
                 self.find(f"{place.pipeline}/{place.table}: {job} is committed, and not in {mate.table}")
 
