@@ -4,9 +4,9 @@ looks at each moment by itself."""
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 import sqlglot
@@ -16,7 +16,7 @@ from lakewriter.operate.queries import LastLoads, write_queries, write_views
 from lakewriter.operate.sql_text import HISTORY, Engine, write_history
 from lakewriter.spec.specification import Spec
 from tests.dialects.files import READ, lake
-from tests.operate.test_history_sql import DESTINATION
+from tests.operate.test_history_sql import DESTINATION, ask_duckdb, ask_spark
 
 Row = tuple[Any, ...]
 EVENTS = {
@@ -139,22 +139,12 @@ def check(spec: Spec, engine: Engine, run: Callable[[str, pa.Table], list[dict[s
 
 
 def test_duckdb(tmp_path):
-    def run(sql: str, changes: pa.Table) -> list[dict[str, Any]]:
-        with duckdb.connect() as connection:
-            connection.execute("SET TimeZone='UTC'")
-            connection.register("changes", changes)
-            return list(connection.sql(sql).to_arrow_table().to_pylist())
-
-    check(make_spec(tmp_path), Engine.DUCKDB, run)
+    check(make_spec(tmp_path), Engine.DUCKDB, ask_duckdb)
 
 
 @pytest.mark.spark
 def test_spark(tmp_path, spark):
-    def run(sql: str, changes: pa.Table) -> list[dict[str, Any]]:
-        spark.createDataFrame(changes).createOrReplaceTempView("changes")
-        return [row.asDict() for row in spark.sql(sql).collect()]
-
-    check(make_spec(tmp_path), Engine.SPARK, run)
+    check(make_spec(tmp_path), Engine.SPARK, partial(ask_spark, spark))
 
 
 EXPECTED = """SELECT *

@@ -3,6 +3,7 @@ moment by itself."""
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -125,22 +126,25 @@ def check(spec: Spec, engine: Engine, run: Callable[[str, pa.Table], list[dict[s
         check_moments(rows, ask(rows))
 
 
-def test_duckdb(tmp_path):
-    def run(sql: str, changes: pa.Table) -> list[dict[str, Any]]:
-        with duckdb.connect() as connection:
-            connection.register("changes", changes)
-            return list(connection.sql(sql).to_arrow_table().to_pylist())
+def ask_duckdb(sql: str, changes: pa.Table) -> list[dict[str, Any]]:
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone='UTC'")
+        connection.register("changes", changes)
+        return list(connection.sql(sql).to_arrow_table().to_pylist())
 
-    check(make_spec(tmp_path), Engine.DUCKDB, run)
+
+def ask_spark(spark: Any, sql: str, changes: pa.Table) -> list[dict[str, Any]]:
+    spark.createDataFrame(changes).createOrReplaceTempView("changes")
+    return [row.asDict() for row in spark.sql(sql).collect()]
+
+
+def test_duckdb(tmp_path):
+    check(make_spec(tmp_path), Engine.DUCKDB, ask_duckdb)
 
 
 @pytest.mark.spark
 def test_spark(tmp_path, spark):
-    def run(sql: str, changes: pa.Table) -> list[dict[str, Any]]:
-        spark.createDataFrame(changes).createOrReplaceTempView("changes")
-        return [row.asDict() for row in spark.sql(sql).collect()]
-
-    check(make_spec(tmp_path), Engine.SPARK, run)
+    check(make_spec(tmp_path), Engine.SPARK, partial(ask_spark, spark))
 
 
 EXPECTED = """SELECT *
