@@ -6,11 +6,14 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
+from lakewriter.aws import Clients
 from lakewriter.commit.iceberg import merge_rows
 from lakewriter.errors import LakeError
+from lakewriter.run.loader import load
 from tests.load.refreshed import Refreshed
 from tests.load.test_change_events import Topic, change
 from tests.load.test_merged_streams import Merged
+from tests.load.test_shared_jobs import refuse_spark
 
 pytestmark = pytest.mark.spark
 
@@ -19,8 +22,9 @@ ROWS = {"mode": "merge", "primary_key": ["id"], "order_by": ["at"], "history": T
 
 
 def make(tmp_path, aws, **table):
-    destination = {"tracking": ["deleted"]}
-    return Refreshed(tmp_path, aws, "iceberg", destination=destination, **(ROWS | {"deleted": "gone"} | table))
+    return Refreshed(
+        tmp_path, aws, "iceberg", **({"destination": {"tracking": ["deleted"]}} | ROWS | {"deleted": "gone"} | table)
+    )
 
 
 def read(pipeline, name, *columns):
@@ -51,6 +55,17 @@ def test_each_change_is_kept_once(tmp_path, aws, bucket, spark):
     assert read(users, "users", "id", "at") == [(1, 11), (2, 10)]
     assert read(users, "users_history", "id", "at") == [(1, 10), (1, 11), (2, 10)]
     assert users.differences() == []
+
+
+@pytest.mark.staged_by("driver")
+def test_small_tables_need_no_spark(tmp_path, aws, bucket):
+    """A table and its history are staged in the driver, one after the other: both have row ids."""
+    users = make(tmp_path, aws, deleted=None, destination={"tracking": ["row_id"]})
+    users.write_rows(**rows((1, 10, False), (2, 11, False)))
+    spec = users.spec
+    report = load(spec, job_id="a", clients=Clients(spec.access), spark=refuse_spark)
+    assert [(table.status, table.rows) for table in report.tables] == [("done", 2), ("done", 2)]
+    assert read(users, "users", "id", "_row_id") == read(users, "users_history", "id", "_row_id")
 
 
 def test_changes_without_an_order(tmp_path, aws, bucket, monkeypatch):

@@ -91,8 +91,8 @@ class Load:
 
     @property
     def is_of_many(self) -> bool:
-        """True for a load of several tables, which may share Spark's jobs."""
-        return len(self.pipeline.spec.tables) > 1
+        """True for a load of several tables, which may share Spark's jobs; a table and its history are one."""
+        return len(self.pipeline.spec.named_tables) > 1
 
     def control(self, table: TableSpec) -> Control:
         """Return the table's control objects."""

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
+from threading import Lock
 from typing import Final
 
 from lakewriter.commit import attempt as attempts
@@ -63,6 +64,9 @@ from lakewriter.staging.shared_job import Attempted, SharedTable, stage_here
 from lakewriter.staging.stage import choose_first_indexes, is_any_stage_repeated, stage
 from lakewriter.staging.task import TaskPlan
 
+_ONE_HERE: Final = Lock()
+"""Held by the table that is staged in this process: of Spark's tasks each has a process of its own, and its own state
+there."""
 SAMPLED_BYTES: Final = 16 * MIB
 """Messages with fewer bytes are read by one task, however large their rows become."""
 
@@ -179,7 +183,7 @@ def _stage_here(load: Load, feed: Feed, plan: TaskPlan) -> Attempted | None:
     """
     if not isinstance(feed, Shareable) or feed.partitions != 1 or feed.input_bytes > SMALL_BYTES:
         return None
-    with load.stop.waiting():
+    with _ONE_HERE, load.stop.waiting():
         return stage_here(SharedTable(plan, tuple(feed.list_readers()), feed.input_bytes))
 
 
