@@ -249,8 +249,8 @@ def _find_cleared(
 def _make_unbound(control: Control) -> Failure:
     return Failure(
         code=ConcurrentLoadError.code,
-        message=f"table {control.table_id}: another process met the tables of this sync before all of them were bound, "
-        "and bound none; nothing of this attempt was published.",
+        message=f"table {control.table_id}: another process met the tables that are bound together before all "
+        "of them were, and bound none; nothing of this attempt was published.",
         remedy="Run the same job id again.",
     )
 

@@ -49,7 +49,7 @@ def bind_together(
         conclude_completion(members[0].control, attempt.job_id, attempt.id, failure, group)
         return
     refused = ConcurrentLoadError(
-        "another process met the tables of this sync before all of them were bound; nothing was published.",
+        "another process met the tables that are bound together before all of them were; nothing was published.",
         remedy="Run the same job id again.",
     )
     _release(attempt, members, open_clients, refused)
