@@ -187,9 +187,10 @@ class Undo:
             ]
             if together is not None:
                 bind_together(attempt, prepared, Decision(bound=True), open_clients)
-            for member in prepared if together is None else ():
-                # Rule undo-binds-first
-                attempts.bind(member.control, attempt, member.intent, member.began, open_clients)
+            else:
+                for member in prepared:
+                    # Rule undo-binds-first
+                    attempts.bind(member.control, attempt, member.intent, member.began, open_clients)
         except BaseException:
             for control in controls:
                 attempts.leave(control, attempt)

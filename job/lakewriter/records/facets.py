@@ -120,6 +120,8 @@ class MergeIntent(ControlObject):
     floors           the floors that the load brings: rows of the table below them go
     floors_before    those of the loads before it that still keep older rows out
     source           the column with a row's source table; None where there are no floors
+    is_history       whether the table has a row of each key for each order, which is a part of ``keys``, and a row
+                     without a key for each change of the whole table
     """
 
     keys: tuple[str, ...]
@@ -137,6 +139,7 @@ class MergeIntent(ControlObject):
     floors: tuple[Floor, ...] = sparse(())
     floors_before: tuple[Floor, ...] = sparse(())
     source: str | None = sparse(None)
+    is_history: bool = sparse(False)
 
 
 class CompactedGroup(ControlObject):

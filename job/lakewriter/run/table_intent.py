@@ -202,6 +202,7 @@ def _plan_merge(
         keeps_deleted=table.keep_deleted,
         compared=None if _is_in_order(planned) else tuple(column.name for column in planned.shape.columns),
         fills=tuple(sorted(staged.receipts.totals.unchanged)),
+        is_history=table.history_of is not None,
         # Rule later-record-stays
         # Records of one cursor come in the order in which their source has changed them.
         wins_ties=table.between is not None or table.stream is not None,

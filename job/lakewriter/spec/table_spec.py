@@ -357,6 +357,12 @@ class TableSpec(TableSource):
         return self.history_of is not None or self.mode is Mode.APPEND
 
     @property
+    def refuses_floors(self) -> bool:
+        """Return whether no event may take out all rows, since deleted rows stay flagged. In a history such an event is
+        a row itself."""
+        return self.keep_deleted and self.history_of is None
+
+    @property
     def group(self) -> str | None:
         """The id of the table that it is loaded together with, which may be its own; None if it is loaded alone."""
         return self.history_of or (self.id if self.history else None)

@@ -55,10 +55,8 @@ class RowReader:
         self.keys = tuple(f"key{number}" for number in range(len(merge.keys)))
         self.orders = tuple(f"order{number}" for number in range(len(merge.order_by)))
         names = dict(zip((*self.keys, *self.orders), (*merge.keys, *merge.order_by), strict=True))
-        orders = {name.lower() for name in merge.order_by}
-        is_history = bool(orders) and orders <= {name.lower() for name in merge.keys}
         # Rule changes-of-the-whole-table
-        self.required_keys = () if is_history else self.keys
+        self.required_keys = () if merge.is_history else self.keys
         """The keys without which a row is merged with none. Of a history, which has a row of each key for each order,
         a null is a value: an order is null, or a row has no key, since it stands for a change of the whole table."""
         if merge.deleted is not None:

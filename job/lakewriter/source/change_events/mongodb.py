@@ -277,7 +277,5 @@ def plan_documents(schema: pa.Schema, table: TableSpec, events: ChangeEvents) ->
         )
     has_payload = is_of_documents(find_type({field.name: field.type for field in schema}, PAYLOAD))
     rows = tuple(pa.field(name, _TEXT) for name in kinds)
-    # In a history the events that take out all rows are rows themselves.
-    flags_deleted = table.keep_deleted and table.history_of is None
     types = tuple(kinds.values())
-    return DocumentPlan(events, rows, types, has_payload, tuple(table.primary_key), flags_deleted)
+    return DocumentPlan(events, rows, types, has_payload, tuple(table.primary_key), table.refuses_floors)

@@ -33,8 +33,7 @@ def plan_events(schema: pa.Schema, table: TableSpec, events: ChangeEvents) -> An
         return documents if table.history_of is None else HistoryPlan(documents)
     columns = {column.name: read_noted_type(column) for column in table.read.learnt.columns}
     declared = (*table.primary_key, *table.columns)
-    keeps_deleted = table.keep_deleted and table.history_of is None
-    plan = plan_debezium(schema, events, table.id, columns, declared, keeps_deleted=keeps_deleted)
+    plan = plan_debezium(schema, events, table.id, columns, declared, keeps_deleted=table.refuses_floors)
     if table.history_of is not None:
         # No value is filled: each event says what it left out.
         return HistoryPlan(replace(plan, whole=frozenset(name.lower() for name in table.primary_key)))
