@@ -5,10 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from io import BytesIO
 from itertools import pairwise, product
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestContent
 from pyiceberg.table import Table as PyIcebergTable
@@ -567,6 +569,34 @@ def test_every_two_keys_in_a_block_of_their_own(kind, values, others):
         assert keys.select_rows(make(stored)).to_pylist() == ([{"v": 0, KEY: 0}] if is_same else []), (loaded, stored)
         _, numbers = number_keys(make(loaded, stored), labels)
         assert numbers.to_pylist() == [0, 0 if is_same else 1], (loaded, stored)
+
+
+# the first key column's type, its values, a row group each, and the row groups that are read for each value
+GROUPS = [
+    (pa.int64(), [-(2**63), -1, 0, 2**63 - 1, None], [[0, 4], [1, 4], [2, 4], [3, 4], [4]]),
+    (pa.int32(), [-5, -1, 0, 2**31 - 1], [[0], [1], [2], [3]]),
+    # Arrow writes no bounds of more than 4 KiB.
+    (pa.string(), ["", "A", "a", "\u00e4", "\U0001f600", "z" * 5000], [[0, 5], [1, 5], [2, 5], [3, 5], [4, 5], [5]]),
+    (pa.string(), ["\uffff", "\U0001f600", None], [[0, 2], [1, 2], [2]]),
+    (pa.binary(), [b"", b"\x01", b"\x80", b"\xff"], [[0], [1], [2], [3]]),
+    (pa.binary(2), [b"\0\0", b"\x01\xff", b"\x80\0", b"\xff\xff"], [[0], [1], [2], [3]]),
+    (pa.decimal128(38, 3), [Decimal("-1.5"), Decimal("0.001"), Decimal(10) ** 34], [[0], [1], [2]]),
+    (pa.decimal128(9, 2), [Decimal("-1.5"), Decimal("0.01"), None], [[0, 2], [1, 2], [2]]),
+    (pa.bool_(), [False, True], [[0], [1]]),
+    (pa.float64(), [-1.0, 0.0, float("nan")], [[0, 1, 2]] * 3),
+    (pa.date32(), [date(1969, 1, 1), date(9999, 12, 31)], [[0, 1]] * 2),
+    (pa.timestamp("us", "UTC"), [-(2**62), 0, 2**62], [[0, 1, 2]] * 3),
+]
+
+
+@pytest.mark.parametrize(("kind", "values", "read_groups"), GROUPS, ids=[str(row[0]) for row in GROUPS])
+def test_row_groups_that_may_have_a_key(kind, values, read_groups):
+    every = pa.table({"at": range(len(values)), "key0": pa.array(values, kind)})
+    body = BytesIO()
+    pq.write_table(every, body, row_group_size=1)
+    file = pq.read_metadata(BytesIO(body.getvalue()))
+    found = [number_keys(every.slice(n, 1), ["key0"])[0].select_groups(file) for n in range(len(values))]
+    assert found == read_groups
 
 
 def test_load_whose_rows_have_no_key_merges_nothing():

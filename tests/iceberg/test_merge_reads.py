@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewriter.aws import Clients
-from lakewriter.commit.iceberg import merge_keys, merge_rows
+from lakewriter.commit.iceberg import deleted_keys, merge_keys, merge_rows
 from lakewriter.commit.iceberg.file_io import CLIENTS, LOAD, WRITTEN, ClientsFileIO
 from lakewriter.receipt import DeletedKeys
 from lakewriter.records.facets import MergeIntent
@@ -62,11 +62,13 @@ def merge_in_turn(table: Table, seed: int) -> list[Any]:
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_that_are_merged_in_parts(aws, bucket, monkeypatch, seed):
-    """The parts are in a temporary file, and the table's rows are looked up a few at a time."""
+    """The parts are in a temporary file, the table's rows are looked up a few at a time, and deleted keys are in small
+    row groups."""
     whole = merge_in_turn(Table(aws), seed)
     monkeypatch.setattr(merge_rows, "PART", 4)
     monkeypatch.setattr(merge_rows, "PENDING", 100)
     monkeypatch.setattr(merge_rows, "SAMPLED", 1)
+    monkeypatch.setattr(deleted_keys, "_GROUP", 2)
     assert merge_in_turn(Table(aws, name="parts"), seed) == whole
 
 

@@ -84,6 +84,12 @@ MERGE_MUTATIONS: Final[Mapping[str, Mutation]] = {
         kinds="merged",
         held_by="tests/load/test_merged.py -k test_deleted_keys_keep_older_rows_out",
     ),
+    "groups-by-their-bounds": Mutation(
+        "of the keys that were deleted before a load those are read that it has",
+        "return []",
+        kinds="merged",
+        held_by="tests/iceberg/test_merge.py -k test_row_groups_that_may_have_a_key",
+    ),
     "deleted-keys-of-an-undo": Mutation(
         "after an undo the keys are deleted that were deleted before its load",
         '"deleted_keys": lambda state, intent, at: state.deleted_keys',

@@ -1,6 +1,7 @@
 """Read the key, the order and the position of rows in the data files of an Iceberg table."""
 
 import json
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
@@ -209,6 +210,24 @@ class KeySet:
         """Return the rows that have none of the keys."""
         return rows.filter(pc.is_null(self._find(rows)))
 
+    def select_groups(self, file: pq.FileMetaData) -> list[int]:
+        """Return the row groups of a file, whose columns have the keys' names, that may have one of the keys."""
+        name, values, _ = self._steps[0]
+        column, every = file.schema.names.index(name), range(file.num_row_groups)
+        # The bounds of floats leave NaN out. Python has no years above 9999.
+        if pa.types.is_floating(values.type) or pa.types.is_temporal(values.type):
+            return list(every)
+        ordered = values.drop_null().sort().to_pylist()
+
+        def may_have(bounds: pq.Statistics | None) -> bool:
+            if bounds is None or not bounds.has_min_max or (values.null_count and bounds.null_count):
+                return True
+            at = bisect_left(ordered, bounds.min)
+            return at < len(ordered) and ordered[at] <= bounds.max
+
+        # Rule groups-by-their-bounds
+        return [number for number in every if may_have(file.row_group(number).column(column).statistics)]
+
     def _find(self, rows: pa.Table) -> pa.ChunkedArray:
         numbers: Any = None
         for name, values, pairs in self._steps:
@@ -343,6 +362,11 @@ def read_gone(io: Any, file: DataFile) -> dict[str, pa.Array]:
     with pq.ParquetFile(source, pre_buffer=True, read_dictionary=["file_path"]) as parquet:
         for batch in parquet.iter_batches(batch_size=ROWS, columns=["file_path", "pos"]):
             paths, gone = batch.column("file_path"), batch.column("pos").cast(pa.int64())
-            for path in paths.unique().drop_null().to_pylist():
-                positions[path].append(gone.filter(pc.fill_null(pc.equal(paths, path), False)))
+            # A batch a minute leaves files that name a few rows of each of many data files.
+            codes = pc.fill_null(paths.indices, -1).to_numpy()
+            order = np.argsort(codes, kind="stable")
+            gone = gone.take(pa.array(order))
+            for code, start, count in zip(*np.unique(codes[order], return_index=True, return_counts=True), strict=True):
+                if code >= 0:
+                    positions[paths.dictionary[code].as_py()].append(gone.slice(start, count))
     return {path: pa.concat_arrays(parts) for path, parts in positions.items()}
