@@ -9,7 +9,7 @@ from tests.simulation.mutation import Mutation
 RECORD_MUTATIONS: Final[Mapping[str, Mutation]] = {
     "undecided-unbound": Mutation(
         "a sync that is met before its decision is bound in none of its tables",
-        "decision = decide(control, pending.job_id, pending.attempt, Decision(bound=True))",
+        "decision = decide(control, Group.of(pending), Decision(bound=True))",
         kinds="connector",
         held_by="tests/commit/test_decisions.py",
     ),

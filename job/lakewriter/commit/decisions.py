@@ -8,13 +8,28 @@ A second object says in the same way whether the files of all tables could be co
 exists. If one table cannot be completed, none of the tables is committed.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple, Self
 
 from lakewriter.commit.control import Control
 from lakewriter.control_object import ControlObject, parse
 from lakewriter.errors import PendingUnrecoverableError
+from lakewriter.records.changes import Intent
 from lakewriter.records.state import Failure, Pending
 from lakewriter.records.sync_records import SourceState
+
+
+class Group(NamedTuple):
+    """The intents of an attempt that are bound together: those of its sync, or of the tables that are named after one
+    of them."""
+
+    job_id: str
+    attempt: str
+    name: str = ""
+
+    @classmethod
+    def of(cls, intent: Intent | Pending) -> Self:
+        """Return the group that an intent is in."""
+        return cls(intent.job_id, intent.attempt, intent.group)
 
 
 class Decision(ControlObject):
@@ -31,30 +46,30 @@ class Decision(ControlObject):
     before: str | None = None
 
 
-def decide(control: Control, job_id: str, attempt: str, decision: Decision, group: str = "") -> Decision:
-    """Return the decision of an attempt's intents: this one, or the one that another process wrote first."""
-    key = control.keys.decision(job_id, attempt, group)
+def decide(control: Control, group: Group, decision: Decision) -> Decision:
+    """Return the decision of a group: this one, or the one that another process wrote first."""
+    key = control.keys.decision(*group)
     control.write_once(key, decision.model_dump_json(indent=1), keep=True)
-    written = find_decision(control, job_id, attempt, group)
+    written = find_decision(control, group)
     if written is None:
         raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket's versions.")
     # Rule first-decision
     return written
 
 
-def find_decision(control: Control, job_id: str, attempt: str, group: str = "") -> Decision | None:
-    """Return the decision of an attempt's intents, those of its sync or of a ``group``; None while there is none."""
-    key = control.keys.decision(job_id, attempt, group)
+def find_decision(control: Control, group: Group) -> Decision | None:
+    """Return the decision of a group; None while there is none."""
+    key = control.keys.decision(*group)
     body = control.read_body(key)
     return None if body is None else parse(Decision, key, body)
 
 
 def is_bound(control: Control, pending: Pending) -> bool:
     """Return whether a prepared intent is bound; an undecided one is decided as not bound."""
-    decision = find_decision(control, pending.job_id, pending.attempt, pending.group)
+    decision = find_decision(control, Group.of(pending))
     if decision is None:
         # Rule undecided-unbound
-        decision = decide(control, pending.job_id, pending.attempt, Decision(bound=False), pending.group)
+        decision = decide(control, Group.of(pending), Decision(bound=False))
     return decision.bound
 
 
@@ -65,20 +80,18 @@ class GroupCompletion(ControlObject):
     failure: Failure | None = None
 
 
-def find_completion(control: Control, job_id: str, attempt: str, group: str = "") -> GroupCompletion | None:
-    """Return how the files of an attempt's tables were completed; None while that is open."""
-    key = control.keys.completion(job_id, attempt, group)
+def find_completion(control: Control, group: Group) -> GroupCompletion | None:
+    """Return how the files of a group's tables were completed; None while that is open."""
+    key = control.keys.completion(*group)
     body = control.read_body(key)
     return None if body is None else parse(GroupCompletion, key, body)
 
 
-def conclude_completion(
-    control: Control, job_id: str, attempt: str, failure: Failure | None, group: str = ""
-) -> Failure | None:
+def conclude_completion(control: Control, group: Group, failure: Failure | None) -> Failure | None:
     """Return why the tables cannot be completed: this ``failure``, or what another process wrote first."""
-    key = control.keys.completion(job_id, attempt, group)
+    key = control.keys.completion(*group)
     control.write_once(key, GroupCompletion(failure=failure).model_dump_json(indent=1), keep=True)
-    written = find_completion(control, job_id, attempt, group)
+    written = find_completion(control, group)
     if written is None:
         raise PendingUnrecoverableError(f"{key} was deleted.", remedy="Restore the object from its bucket's versions.")
     # Rule first-completion
@@ -90,11 +103,11 @@ def read_sync_decision(control: Control, source: SourceState) -> Decision | None
     wrote it. ``PENDING_UNRECOVERABLE`` where the decision is gone."""
     if source.record is None:
         return None
-    job_id, attempt = source.record.split("/")
-    decision = find_decision(control, job_id, attempt)
+    sync = Group(*source.record.split("/"))
+    decision = find_decision(control, sync)
     if decision is None or decision.source is None:
         raise PendingUnrecoverableError(
-            f"{control.keys.decision(job_id, attempt)} keeps the state of the source that table {control.table_id} is "
+            f"{control.keys.decision(*sync)} keeps the state of the source that table {control.table_id} is "
             "at, and is not there.",
             remedy="Restore the object from its bucket's versions; or let the stream begin anew, which appends all of "
             f"its rows again: lakewriter reset LAKE {control.table_id} --no-cursor --reason WHY",

@@ -14,7 +14,7 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.catalog import find_catalog, open_catalog_writer, open_iceberg_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients, open_data_store
-from lakewriter.commit.decisions import conclude_completion, find_completion, find_decision, is_bound
+from lakewriter.commit.decisions import Group, conclude_completion, find_completion, find_decision, is_bound
 from lakewriter.commit.deferred_deletions import retire_partition
 from lakewriter.commit.latest import require_earlier, write_latest
 from lakewriter.commit.repeated_loads import note_repeat
@@ -199,9 +199,9 @@ def complete_files(control: Control, intent: Intent, open_clients: OpenClients) 
 
 def complete_together(control: Control, intent: Intent, open_clients: OpenClients) -> Failure | None:
     """Complete the files of all tables that are bound together; return why one of them can never be completed."""
-    if (done := find_completion(control, intent.job_id, intent.attempt, intent.group)) is not None:
+    if (done := find_completion(control, Group.of(intent))) is not None:
         return done.failure
-    decision = find_decision(control, intent.job_id, intent.attempt, intent.group)
+    decision = find_decision(control, Group.of(intent))
     tables = [name for name in (decision.tables if decision is not None else ()) if name != control.table_id]
 
     def complete(name: str) -> Failure | None:
@@ -210,7 +210,7 @@ def complete_together(control: Control, intent: Intent, open_clients: OpenClient
 
     answers = [complete_files(control, intent, open_clients), *call_all(complete, tables)]
     failure = next((answer for answer in answers if answer is not None), None)
-    return conclude_completion(control, intent.job_id, intent.attempt, failure, intent.group)
+    return conclude_completion(control, Group.of(intent), failure)
 
 
 def give_up_number(control: Control, pending: Pending, intent: Intent, failure: Failure | None = None) -> None:

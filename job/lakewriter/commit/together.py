@@ -7,7 +7,7 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt, bind
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import OpenClients
-from lakewriter.commit.decisions import Decision, conclude_completion, decide
+from lakewriter.commit.decisions import Decision, Group, conclude_completion, decide
 from lakewriter.commit.recover import complete_files, recover
 from lakewriter.errors import ConcurrentLoadError, LakeError
 from lakewriter.records.changes import Intent
@@ -42,11 +42,11 @@ def bind_together(
         raise
     # Without a clear answer the tables stay prepared: a process that recovers them uses what the store has.
     decision = decision.model_copy(update={"tables": tuple(member.control.table_id for member in members)})
-    group = members[0].intent.group
-    if decide(members[0].control, attempt.job_id, attempt.id, decision, group).bound:
+    group = Group.of(members[0].intent)
+    if decide(members[0].control, group, decision).bound:
         answers = call_all(lambda member: complete_files(member.control, member.intent, open_clients), members)
         failure = next((answer for answer in answers if answer is not None), None)
-        conclude_completion(members[0].control, attempt.job_id, attempt.id, failure, group)
+        conclude_completion(members[0].control, group, failure)
         return
     refused = ConcurrentLoadError(
         "another process met the tables that are bound together before all of them were; nothing was published.",

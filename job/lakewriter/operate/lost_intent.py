@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from lakewriter.commit.control import Control
-from lakewriter.commit.decisions import conclude_completion, find_decision, is_bound
+from lakewriter.commit.decisions import Group, conclude_completion, find_decision, is_bound
 from lakewriter.commit.store import StoredObject
 from lakewriter.commit.table_objects import MOST_LISTED, find_highest_numbers, find_own_objects
 from lakewriter.errors import PendingUnrecoverableError, SpecInvalidError, StagedLostError
@@ -57,9 +57,9 @@ def _abandon(control: Control, job_id: str, reason: str) -> str:
         # If the sync is undecided, this gives it up in every table: none is bound without this one.
         # Rule blind-gives-up
         is_bound(control, pending)
-    if find_decision(control, job_id, pending.attempt, pending.group) is not None and pending.phase != "uploaded":
+    if find_decision(control, Group.of(pending)) is not None and pending.phase != "uploaded":
         # The sync's other tables are not published without this one's files.
-        conclude_completion(control, job_id, pending.attempt, _make_lost(control), pending.group)
+        conclude_completion(control, Group.of(pending), _make_lost(control))
     if pending.phase == "uploaded":
         _close(control, pending, objects, reason)
         return (

@@ -10,7 +10,7 @@ from lakewriter.commit.backoff import write
 from lakewriter.commit.catalog import find_catalog
 from lakewriter.commit.conditional_writes import S3Store
 from lakewriter.commit.control import Control
-from lakewriter.commit.decisions import find_decision
+from lakewriter.commit.decisions import Group, find_decision
 from lakewriter.commit.latest import read_latest
 from lakewriter.commit.state_file import is_unusable
 from lakewriter.commit.table_objects import find_highest_numbers, is_hidden
@@ -208,7 +208,7 @@ def _find_phase(control: Control, intent: Intent, catalog: InCatalog) -> Phase |
     if not any(mine):
         decision = None
         if intent.together:
-            decision = find_decision(control, intent.job_id, intent.attempt, intent.group)
+            decision = find_decision(control, Group.of(intent))
         return "intended" if decision is not None and decision.bound else None
     if intent.together:
         # The recovery finds out whether the other tables' uploads are complete too.

@@ -7,7 +7,7 @@ from lakewriter.aws import Clients
 from lakewriter.commit.catalog import open_catalog_writer, open_iceberg_writer
 from lakewriter.commit.control import Control
 from lakewriter.commit.data_store import open_data_store, reuse_clients
-from lakewriter.commit.decisions import conclude_completion, is_bound
+from lakewriter.commit.decisions import Group, conclude_completion, is_bound
 from lakewriter.commit.latest import read_latest, take_over, write_latest
 from lakewriter.commit.read_files import write_files
 from lakewriter.commit.recover import close, give_up_number, move_pending, withdraw_intent
@@ -108,7 +108,7 @@ def _choose_phase(control: Control, pending: Pending, intent: Intent) -> Phase:
         return "aborting"
     why = f"load {pending.job_id!r} was abandoned before the files of all its tables were complete."
     failure = Failure(code=StagedLostError.code, message=why, remedy="Run the same job id again.")
-    is_given_up = conclude_completion(control, pending.job_id, pending.attempt, failure, pending.group) is not None
+    is_given_up = conclude_completion(control, Group.of(pending), failure) is not None
     return "aborting" if is_given_up else "uploaded"
 
 

@@ -9,7 +9,7 @@ from lakewriter.commit.at_once import call_all
 from lakewriter.commit.attempt import Attempt
 from lakewriter.commit.catalog import open_iceberg_writer
 from lakewriter.commit.control import Control
-from lakewriter.commit.decisions import find_decision
+from lakewriter.commit.decisions import Group, find_decision
 from lakewriter.commit.pipeline import Pipeline
 from lakewriter.commit.store import StoredObject
 from lakewriter.control_object import CHANGES
@@ -228,7 +228,7 @@ class UndoPlanner:
         """Return whether the state of the source can still be given to it: one of all streams lies in a decision."""
         if source is None or source.record is None:
             return True
-        return find_decision(self.control, *source.record.split("/")) is not None
+        return find_decision(self.control, Group(*source.record.split("/"))) is not None
 
     def _is_shared_with_others(self, source: SourceState) -> bool:
         """Return whether other tables are at this state too. A table that is alone there is taken back to the others'
