@@ -571,6 +571,20 @@ def test_every_two_keys_in_a_block_of_their_own(kind, values, others):
         assert numbers.to_pylist() == [0, 0 if is_same else 1], (loaded, stored)
 
 
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64()], ids=str)
+@pytest.mark.parametrize("step", [1, 1024, 2**20])
+def test_rows_that_have_one_of_a_few_keys(kind, step):
+    """Many of them have the hash of a key without being one."""
+    rng, numbers = random.Random(1), [None, *(number * step for number in range(-1000, 1000))]
+    loaded = [*rng.sample(numbers, 400), None]
+    stored = [rng.choice(numbers) for _ in range(5000)]
+    keys, _ = number_keys(pa.table({"key0": pa.array(loaded, kind)}), ["key0"])
+    chunks = pa.chunked_array([stored[:7], stored[7:7], stored[7:]], kind)
+    found = keys.select_rows(pa.table({"key0": chunks, "place": range(5000)}))
+    assert found["place"].to_pylist() == [place for place, key in enumerate(stored) if key in loaded]
+    assert [loaded[number] for number in found[KEY].to_pylist()] == [key for key in stored if key in loaded]
+
+
 # the first key column's type, its values, a row group each, and the row groups that are read for each value
 GROUPS = [
     (pa.int64(), [-(2**63), -1, 0, 2**63 - 1, None], [[0, 4], [1, 4], [2, 4], [3, 4], [4]]),

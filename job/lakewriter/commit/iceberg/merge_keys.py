@@ -41,6 +41,10 @@ _DIGEST_BYTES: Final = 7
 _ABOVE_DIGESTS: Final = 256**_DIGEST_BYTES
 ROWS: Final = 131_072
 """The rows of a file that are compared with the load's keys at a time."""
+_LEAST_BITS: Final = 10
+"""The bits of a hash of few keys; that of many has so many that one of eight hashes is theirs at most."""
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
+"""2**64 by the golden ratio: keys side by side, and multiples of one number, get hashes far from one another."""
 FEW_ROWS: Final = 8_192
 """Whole rows, or values of any length, that are held at a time."""
 
@@ -195,6 +199,7 @@ class KeySet:
     def __init__(self, steps: Sequence[tuple[str, pa.Array, pa.Array | None]]) -> None:
         """Take each column's name, values, and pairs of a number of the columns before and a value's number."""
         self._steps = steps
+        self._has_hash: Any = None
 
     def __len__(self) -> int:
         _, values, pairs = self._steps[-1]
@@ -202,6 +207,7 @@ class KeySet:
 
     def select_rows(self, rows: pa.Table) -> pa.Table:
         """Return those rows that have one of the keys, with its number, without the columns of the key."""
+        rows = self._drop_most_others(rows)
         numbers = self._find(rows)
         rows = rows.drop_columns([name for name, _, _ in self._steps]).append_column(KEY, numbers)
         return rows.filter(pc.is_valid(numbers))
@@ -228,12 +234,32 @@ class KeySet:
         # Rule groups-by-their-bounds
         return [number for number in every if may_have(file.row_group(number).column(column).statistics)]
 
+    def _drop_most_others(self, rows: pa.Table) -> pa.Table:
+        """Return those rows that have the hash of one of the first column's values, if these are integers: most rows of
+        a large table have none, and to look each up takes longer."""
+        name, values, _ = self._steps[0]
+        if not pa.types.is_integer(values.type):
+            return rows
+        if self._has_hash is None:
+            bits = max(_LEAST_BITS, (8 * len(values)).bit_length())
+            self._has_hash = np.zeros(1 << bits, bool)
+            self._has_hash[_hash(values, bits)] = True
+        bits = len(self._has_hash).bit_length() - 1
+        has_hash = [self._has_hash[_hash(chunk, bits)] for chunk in rows[name].chunks]
+        return rows.filter(pa.chunked_array(has_hash, pa.bool_()))
+
     def _find(self, rows: pa.Table) -> pa.ChunkedArray:
         numbers: Any = None
         for name, values, pairs in self._steps:
             codes = pc.index_in(rows[name], value_set=values)
             numbers = codes if pairs is None else pc.index_in(_pair(numbers, codes, len(values)), value_set=pairs)
         return numbers
+
+
+def _hash(values: pa.Array, bits: int) -> Any:
+    """Return a number of so many bits for each integer; that of a null is that of 0."""
+    integers = pc.fill_null(values, 0).cast(pa.int64()).to_numpy().view(np.uint64)
+    return ((integers * _FACTOR) >> np.uint64(64 - bits)).view(np.int64)
 
 
 def number_keys(rows: pa.Table, keys: Sequence[str]) -> tuple[KeySet, pa.ChunkedArray]:
