@@ -19,7 +19,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
 from lakewriter.aws import Clients
-from lakewriter.commit.iceberg import merge_rows
+from lakewriter.commit.iceberg import merge_keys, merge_rows
 from lakewriter.commit.iceberg.added_files import DELETES, name_made
 from lakewriter.commit.iceberg.append import IcebergTables
 from lakewriter.commit.iceberg.iceberg_catalogs import open_catalog
@@ -608,9 +608,58 @@ def test_row_groups_that_may_have_a_key(kind, values, read_groups):
     every = pa.table({"at": range(len(values)), "key0": pa.array(values, kind)})
     body = BytesIO()
     pq.write_table(every, body, row_group_size=1)
-    file = pq.read_metadata(BytesIO(body.getvalue()))
-    found = [number_keys(every.slice(n, 1), ["key0"])[0].select_groups(file) for n in range(len(values))]
-    assert found == read_groups
+    file = pq.ParquetFile(BytesIO(body.getvalue()))
+    of_one = [number_keys(every.slice(n, 1), ["key0"])[0] for n in range(len(values))]
+    assert [keys.select_groups(file, {"key0": "key0"}) for keys in of_one] == read_groups
+
+
+# Columns of a file by its names, which of them the key is, and the row groups of 2 rows that may have 3, or 30 and 31.
+LAYOUTS = [
+    ({"id": [1, 2, 3, 4, 5, 6]}, "id", ([1], [])),
+    # Without statistics, of another type, and not there: the value is that of the file's partition.
+    ({"no statistics": [1, 2, 3, 4, 5, 6]}, "no statistics", ([0, 1, 2], [0, 1, 2])),
+    ({"id": pa.array([1, 2, 3, 4, 5, 6], pa.int32())}, "id", ([0, 1, 2], [0, 1, 2])),
+    ({"v": [1, 2, 3, 4, 5, 6]}, None, ([0, 1, 2], [0, 1, 2])),
+    # Fields of structs have the names of columns.
+    ({"s": [{"id": n} for n in (3, 4, 5, 6, 1, 2)], "id": [1, 2, 3, 4, 5, 6]}, "id", ([1], [])),
+    ({"s": [{"id": n} for n in (3, 4, 5, 6, 1, 2)], "s.id": [1, 2, 3, 4, 5, 6]}, "s.id", ([0, 1, 2], [0, 1, 2])),
+]
+
+
+@pytest.mark.parametrize(("columns", "name", "read_groups"), LAYOUTS)
+def test_row_groups_of_files_of_any_layout(columns, name, read_groups):
+    body = BytesIO()
+    pq.write_table(pa.table(columns), body, row_group_size=2, write_statistics="no statistics" not in columns)
+    names = {"key0": name} if name else {}
+    of_few = [number_keys(pa.table({"key0": values}), ["key0"])[0] for values in ([3], [30, 31])]
+    assert tuple(keys.select_groups(pq.ParquetFile(BytesIO(body.getvalue())), names) for keys in of_few) == read_groups
+
+
+def test_row_groups_that_may_have_one_of_many_keys(monkeypatch):
+    """Beyond a few keys their least and their greatest value decide."""
+    body = BytesIO()
+    pq.write_table(pa.table({"id": [*range(12)]}), body, row_group_size=2)
+    file = pq.ParquetFile(BytesIO(body.getvalue()))
+    keys, found = [[3, 8], [12, 99], [11, 12], [-1, 0], [-2, -1]], list[list[list[int]]]()
+    for few in (2, 1):
+        monkeypatch.setattr(merge_keys, "_FEW_KEYS", few)
+        of_each = [number_keys(pa.table({"key0": values}), ["key0"])[0] for values in keys]
+        found.append([of_one.select_groups(file, {"key0": "id"}) for of_one in of_each])
+    assert found == [[[1, 4], [], [5], [0], []], [[1, 2, 3, 4], [], [5], [0], []]]
+
+
+def test_merges_onto_files_of_many_row_groups(aws, bucket):
+    """Positions are those in the file, although row groups before them are not read."""
+    table = Table(aws)
+    merge(table, [row(1, 1, "a")], 1)
+    seen = foreign(table)
+    with seen.transaction() as change:
+        change.set_properties({"write.parquet.row-group-limit": "2"})
+    seen.append(pa.Table.from_pylist([row(number, 1, "a") for number in range(2, 13)], SCHEMA))
+    merge(table, [row(5, 2, "b"), row(11, 2, "b"), row(12, 1, "b"), row(7, 2, "b", gone=True)], 2)
+    assert [(one["id"], one["v"]) for one in read(table)] == [
+        (1, "a"), (2, "a"), (3, "a"), (4, "a"), (5, "b"), (6, "a"), (8, "a"), (9, "a"), (10, "a"), (11, "b"), (12, "a"),
+    ]  # fmt: skip
 
 
 def test_load_whose_rows_have_no_key_merges_nothing():

@@ -98,6 +98,8 @@ def read_entries(body: bytes, reader: RowReader, keys: KeySet | None = None) -> 
     schema = _make_schema(reader)
     with pq.ParquetFile(io.BytesIO(body)) as parquet:
         if parquet.schema_arrow.metadata[_FIELDS] == reader.describe_fields().encode():
-            groups = None if keys is None else keys.select_groups(parquet.metadata)
+            groups = (
+                None if keys is None else keys.select_groups(parquet, dict(zip(reader.keys, reader.keys, strict=True)))
+            )
             for batch in parquet.iter_batches(ENTRIES, groups, columns=schema.names):
                 yield pa.table(batch).select(schema.names).replace_schema_metadata(None).cast(schema)

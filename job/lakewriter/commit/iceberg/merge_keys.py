@@ -4,7 +4,7 @@ import json
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from hashlib import sha256
 from typing import Any, Final, cast
 
@@ -41,6 +41,8 @@ _DIGEST_BYTES: Final = 7
 _ABOVE_DIGESTS: Final = 256**_DIGEST_BYTES
 ROWS: Final = 131_072
 """The rows of a file that are compared with the load's keys at a time."""
+_FEW_KEYS: Final = 2**14
+"""Keys between which row groups may lie."""
 _LEAST_BITS: Final = 10
 """The bits of a hash of few keys; that of many has so many that one of eight hashes is theirs at most."""
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -102,8 +104,8 @@ class RowReader:
             condition = And(condition, reduce(Or, ways))
         return condition
 
-    def read(self, file: DataFile) -> Iterator[pa.Table]:
-        """Read the rows of a file, some at a time."""
+    def read(self, file: DataFile, keys: "KeySet | None" = None) -> Iterator[pa.Table]:
+        """Read the rows of a file, some at a time; with ``keys`` of those row groups that may have one of them."""
         if file.file_format != FileFormat.PARQUET:
             raise SchemaIncompatibleError(
                 f"Iceberg table {'.'.join(self._table.name())} has file {file.file_path}, whose format is "
@@ -112,11 +114,17 @@ class RowReader:
             )
         with pq.ParquetFile(open_parquet(self._io, file), pre_buffer=True) as parquet:
             names, start = self.find_names(parquet.schema_arrow, file), 0
-            for batch in parquet.iter_batches(batch_size=ROWS, columns=sorted(set(names.values()))):
-                rows = self._take_columns(batch, names, file, start)
-                # Rule keys-of-the-file
-                start += len(batch)
-                yield rows.select(self.schema.names).cast(self.schema)
+            columns, groups = sorted(set(names.values())), range(parquet.num_row_groups)
+            selected = groups if keys is None else keys.select_groups(parquet, names)
+            for group in groups:
+                if group not in selected:
+                    start += parquet.metadata.row_group(group).num_rows
+                    continue
+                for batch in parquet.iter_batches(batch_size=ROWS, row_groups=[group], columns=columns):
+                    rows = self._take_columns(batch, names, file, start)
+                    # Rule keys-of-the-file
+                    start += len(batch)
+                    yield rows.select(self.schema.names).cast(self.schema)
 
     def read_ordinals(self, file: DataFile, positions: pa.ChunkedArray) -> Iterator[int] | None:
         """Return the ordinal of each row at these positions, which are sorted; None if the file has none."""
@@ -199,7 +207,6 @@ class KeySet:
     def __init__(self, steps: Sequence[tuple[str, pa.Array, pa.Array | None]]) -> None:
         """Take each column's name, values, and pairs of a number of the columns before and a value's number."""
         self._steps = steps
-        self._has_hash: Any = None
 
     def __len__(self) -> int:
         _, values, pairs = self._steps[-1]
@@ -216,23 +223,34 @@ class KeySet:
         """Return the rows that have none of the keys."""
         return rows.filter(pc.is_null(self._find(rows)))
 
-    def select_groups(self, file: pq.FileMetaData) -> list[int]:
-        """Return the row groups of a file, whose columns have the keys' names, that may have one of the keys."""
+    def select_groups(self, parquet: pq.ParquetFile, names: Mapping[str, str]) -> list[int]:
+        """Return the row groups of a file that may have one of the keys; ``names`` are what it calls their columns."""
         name, values, _ = self._steps[0]
-        column, every = file.schema.names.index(name), range(file.num_row_groups)
+        file, every = parquet.metadata, range(parquet.num_row_groups)
+        columns = [at for at in range(file.num_columns) if file.schema.column(at).path == names.get(name)]
+        # A column of a struct may have the same path as one whose name has a dot.
+        if len(columns) != 1 or parquet.schema_arrow.field(names[name]).type != values.type:
+            return list(every)
         # The bounds of floats leave NaN out. Python has no years above 9999.
         if pa.types.is_floating(values.type) or pa.types.is_temporal(values.type):
             return list(every)
-        ordered = values.drop_null().sort().to_pylist()
+        [column], ordered = columns, self._ordered
 
         def may_have(bounds: pq.Statistics | None) -> bool:
-            if bounds is None or not bounds.has_min_max or (values.null_count and bounds.null_count):
+            if bounds is None or not bounds.has_min_max or (values.null_count and bounds.null_count != 0):
                 return True
             at = bisect_left(ordered, bounds.min)
-            return at < len(ordered) and ordered[at] <= bounds.max
+            return at < len(ordered) and ordered[at if len(values) <= _FEW_KEYS else 0] <= bounds.max
 
         # Rule groups-by-their-bounds
         return [number for number in every if may_have(file.row_group(number).column(column).statistics)]
+
+    @cached_property
+    def _ordered(self) -> list[Any]:
+        """Return the first column's values in their order; of many the least and the greatest, since to sort those
+        takes longer than to read row groups for nothing."""
+        values = self._steps[0][1].drop_null()
+        return values.sort().to_pylist() if len(values) <= _FEW_KEYS else list(pc.min_max(values).as_py().values())
 
     def _drop_most_others(self, rows: pa.Table) -> pa.Table:
         """Return those rows that have the hash of one of the first column's values, if these are integers: most rows of
@@ -240,13 +258,18 @@ class KeySet:
         name, values, _ = self._steps[0]
         if not pa.types.is_integer(values.type):
             return rows
-        if self._has_hash is None:
-            bits = max(_LEAST_BITS, (8 * len(values)).bit_length())
-            self._has_hash = np.zeros(1 << bits, bool)
-            self._has_hash[_hash(values, bits)] = True
         bits = len(self._has_hash).bit_length() - 1
         has_hash = [self._has_hash[_hash(chunk, bits)] for chunk in rows[name].chunks]
         return rows.filter(pa.chunked_array(has_hash, pa.bool_()))
+
+    @cached_property
+    def _has_hash(self) -> Any:
+        """Return for each hash whether one of the first column's values has it."""
+        values = self._steps[0][1]
+        bits = max(_LEAST_BITS, (8 * len(values)).bit_length())
+        has_hash = np.zeros(1 << bits, bool)
+        has_hash[_hash(values, bits)] = True
+        return has_hash
 
     def _find(self, rows: pa.Table) -> pa.ChunkedArray:
         numbers: Any = None

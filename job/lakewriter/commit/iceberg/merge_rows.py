@@ -166,13 +166,15 @@ class MergeRows:
     def read_stored(self, files: Iterable[DataFile]) -> None:
         """Read those rows of the table's files that have a key of the load."""
         pending, size, numbers = [list[pa.Table]() for _ in self.parts], 0, dict[str, int]()
+        # So many keys that they are in parts are in most row groups.
+        keys = self.parts[0].keys if len(self.parts) == 1 else None
         for file in files:
             if file.file_path in self._numbers:
                 continue
             # Where reading fails nothing has this number, and the file is read again.
             numbers[file.file_path] = self._next
             self._next += 1
-            for rows in self._reader.read(file):
+            for rows in self._reader.read(file, keys):
                 number = pa.repeat(pa.scalar(numbers[file.file_path], pa.int32()), len(rows))
                 for of_part, tables in zip(self._split(rows.append_column(FILE, number)), pending, strict=True):
                     tables.append(of_part)
