@@ -43,6 +43,7 @@ ROWS: Final = 131_072
 """The rows of a file that are compared with the load's keys at a time."""
 _FEW_KEYS: Final = 2**14
 """Keys between which row groups may lie."""
+_FAR_MORE: Final = 4
 _LEAST_BITS: Final = 10
 """The bits of a hash of few keys; that of many has so many that one of eight hashes is theirs at most."""
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -253,10 +254,10 @@ class KeySet:
         return values.sort().to_pylist() if len(values) <= _FEW_KEYS else list(pc.min_max(values).as_py().values())
 
     def _drop_most_others(self, rows: pa.Table) -> pa.Table:
-        """Return those rows that have the hash of one of the first column's values, if these are integers: most rows of
-        a large table have none, and to look each up takes longer."""
+        """Return those rows that have the hash of one of the first column's values, if these are integers and far
+        fewer: most rows of a large table have none, and to look each up takes longer."""
         name, values, _ = self._steps[0]
-        if not pa.types.is_integer(values.type):
+        if not pa.types.is_integer(values.type) or len(rows) < _FAR_MORE * len(values):
             return rows
         bits = len(self._has_hash).bit_length() - 1
         has_hash = [self._has_hash[_hash(chunk, bits)] for chunk in rows[name].chunks]
