@@ -591,6 +591,9 @@ GROUPS = [
     (pa.int32(), [-5, -1, 0, 2**31 - 1], [[0], [1], [2], [3]]),
     # Arrow writes no bounds of more than 4 KiB.
     (pa.string(), ["", "A", "a", "\u00e4", "\U0001f600", "z" * 5000], [[0, 5], [1, 5], [2, 5], [3, 5], [4, 5], [5]]),
+    # Other writers cut bounds near 64 bytes, and do not all say so.
+    (pa.string(), ["a", "b" * 60, "c" * 61, "\u00e4" * 31], [[0, 2, 3], [1, 2, 3], [2, 3], [2, 3]]),
+    (pa.binary(), [b"a", b"b" * 60, b"c" * 61], [[0, 2], [1, 2], [2]]),
     (pa.string(), ["\uffff", "\U0001f600", None], [[0, 2], [1, 2], [2]]),
     (pa.binary(), [b"", b"\x01", b"\x80", b"\xff"], [[0], [1], [2], [3]]),
     (pa.binary(2), [b"\0\0", b"\x01\xff", b"\x80\0", b"\xff\xff"], [[0], [1], [2], [3]]),

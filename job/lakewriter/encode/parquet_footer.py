@@ -147,6 +147,17 @@ def _read_bounds(statistics: pq.Statistics | None) -> tuple[Any, Any] | None:
         return None
 
 
+def read_sure_bounds(statistics: pq.Statistics | None) -> tuple[Any, Any] | None:
+    """Return the lowest and the highest value of a column in a row group; None where they are unknown, or so long that
+    the writer may have cut them."""
+    bounds = _read_bounds(statistics)
+    return None if bounds is None or any(map(_may_be_cut, bounds)) else bounds
+
+
+def _may_be_cut(value: Any) -> bool:
+    return isinstance(value, str | bytes) and len(value.encode() if isinstance(value, str) else value) > _SURE_BYTES
+
+
 def _count_nulls(chunks: list[_Chunk]) -> int | None:
     nulls = [chunk.nulls for chunk in chunks]
     return None if None in nulls else sum(n for n in nulls if n is not None)
@@ -172,8 +183,8 @@ def _merge(chunks: list[_Chunk]) -> ColumnStatistics:
 
 
 def _write_text(value: Any) -> str | None:
+    if _may_be_cut(value):
+        return None
     if isinstance(value, bytes):
-        return value.hex() if len(value) <= _SURE_BYTES else None
-    if isinstance(value, str):
-        return value if len(value.encode()) <= _SURE_BYTES else None
+        return value.hex()
     return value.isoformat() if isinstance(value, datetime | date) else str(value)

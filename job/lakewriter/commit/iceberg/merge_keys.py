@@ -33,6 +33,7 @@ from lakewriter.commit.iceberg.file_io import ClientsFileIO
 from lakewriter.commit.iceberg.format3 import find_deleted_from
 from lakewriter.commit.iceberg.iceberg_columns import FIELD_ID, shorten_offsets
 from lakewriter.commit.iceberg.merge_winners import DELETED, FILE, KEY, POSITION, PRECEDENCE
+from lakewriter.encode.parquet_footer import read_sure_bounds
 from lakewriter.errors import SchemaIncompatibleError
 from lakewriter.naming import ORDINAL_ID
 from lakewriter.records.facets import MergeIntent
@@ -235,19 +236,20 @@ class KeySet:
         # The bounds of floats leave NaN out. Python has no years above 9999.
         if pa.types.is_floating(values.type) or pa.types.is_temporal(values.type):
             return list(every)
-        [column], ordered = columns, self._ordered
+        [column], ordered = columns, self._sorted_values
 
-        def may_have(bounds: pq.Statistics | None) -> bool:
-            if bounds is None or not bounds.has_min_max or (values.null_count and bounds.null_count != 0):
+        def may_have(statistics: pq.Statistics | None) -> bool:
+            bounds = read_sure_bounds(statistics)
+            if statistics is None or bounds is None or (values.null_count and statistics.null_count != 0):
                 return True
-            at = bisect_left(ordered, bounds.min)
-            return at < len(ordered) and ordered[at if len(values) <= _FEW_KEYS else 0] <= bounds.max
+            at = bisect_left(ordered, bounds[0])
+            return at < len(ordered) and ordered[at if len(values) <= _FEW_KEYS else 0] <= bounds[1]
 
         # Rule groups-by-their-bounds
         return [number for number in every if may_have(file.row_group(number).column(column).statistics)]
 
     @cached_property
-    def _ordered(self) -> list[Any]:
+    def _sorted_values(self) -> list[Any]:
         """Return the first column's values in their order; of many the least and the greatest, since to sort those
         takes longer than to read row groups for nothing."""
         values = self._steps[0][1].drop_null()
